@@ -75,7 +75,7 @@ final class ArchitectureTest {
         gpu.watch            | ffi nvme.driver nvme.spec sim
 
         storage              | cuda gpu.accel gpu.device gpu.queue gpu.transfer nvme.driver \
-                               storage.fs storage.fs.partition storage.kind storage.path \
+                               nvme.pci storage.fs storage.fs.partition storage.kind storage.path \
                                storage.path.cufile storage.path.direct storage.path.extents \
                                storage.path.file storage.path.mmap storage.path.pinned \
                                storage.path.set storage.plan
@@ -89,13 +89,13 @@ final class ArchitectureTest {
         storage.path         | cuda ffi gpu.accel gpu.transfer nvme nvme.spec
         storage.path.cufile  | cuda cuda.cufile ffi gpu.accel gpu.transfer nvme.pci storage.path \
                                storage.path.file
-        storage.path.direct  | gpu.accel gpu.queue gpu.transfer nvme nvme.driver storage.path \
+        storage.path.direct  | gpu.accel gpu.queue gpu.transfer nvme nvme.driver nvme.pci storage.path \
                                storage.plan
         storage.path.extents | gpu.accel gpu.transfer storage.fs storage.path storage.path.set
         storage.path.file    | ffi nvme.pci storage.path
         storage.path.mmap    | ffi gpu.accel gpu.transfer storage.path storage.path.file
-        storage.path.pinned  | cuda ffi gpu.accel gpu.transfer storage.path storage.path.file
-        storage.path.set     | gpu.accel gpu.transfer storage.path storage.plan
+        storage.path.pinned  | cuda ffi gpu.accel gpu.transfer nvme.pci storage.path storage.path.file
+        storage.path.set     | gpu.accel gpu.transfer nvme.pci storage.path storage.plan
         storage.plan         | -
 
         models               | gpu.accel models.format models.raw models.tensor storage storage.fs storage.layer \

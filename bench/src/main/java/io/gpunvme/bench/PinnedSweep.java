@@ -7,6 +7,7 @@ import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.Accelerators;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.transfer.Direction;
+import io.gpunvme.nvme.pci.NumaHome;
 import io.gpunvme.storage.path.PathCall;
 import io.gpunvme.storage.path.PathCounters;
 import io.gpunvme.storage.path.PathStats;
@@ -170,7 +171,7 @@ public final class PinnedSweep {
 
   private JsonObject measure(PinnedSweepCases.Case c) {
     try (SourceFile source = SourceFile.open(file.path().toString(), false);
-        PinnedPath path = PinnedPath.open(source, accelerator, c.options())) {
+        PinnedPath path = PinnedPath.open(source, accelerator, c.options(), NumaHome.NONE)) {
       PatternFile.wipe(buffer);
       if (!c.cold()) {
         path.transfer(Direction.READ, ranges(false), call(new PathCounters()));

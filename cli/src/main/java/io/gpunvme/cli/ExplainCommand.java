@@ -174,6 +174,8 @@ final class ExplainCommand extends BaseCommand {
     chosen.print(out());
     new TreeMap<>(a.explanation().modes())
         .forEach((path, mode) -> out().println(path + ": " + mode));
+    new TreeMap<>(a.explanation().numa())
+        .forEach((name, node) -> out().println("placed: " + name + ", " + node));
     if (a.cuFile() != null) {
       out().println("under gpunvme cufile: " + a.cuFile().text());
     }
@@ -201,6 +203,7 @@ final class ExplainCommand extends BaseCommand {
     object.put("chosen", a.requests());
     object.put("paths", verdicts);
     object.put("modes", new TreeMap<>(a.explanation().modes()));
+    object.put("numa", new TreeMap<>(a.explanation().numa()));
     JsonObject members = new JsonObject();
     MemberStats.addTo(members, a.members());
     members.asMap().forEach((name, one) -> object.put(name, one.isJsonNull() ? null : one));

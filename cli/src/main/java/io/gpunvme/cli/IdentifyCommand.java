@@ -68,6 +68,7 @@ final class IdentifyCommand extends DeviceCommand {
             controller.maxQueuePairs(),
             controller.maxDepth(),
             Sizes.format(controller.maxTransferBytes()));
+    out().println("placed: " + controller.function().home());
     if (withController) {
       out().println();
       Fields.print(out(), "Identify Controller", identify);
@@ -91,6 +92,7 @@ final class IdentifyCommand extends DeviceCommand {
     object.put("max_queue_pairs", controller.maxQueuePairs());
     object.put("max_depth", controller.maxDepth());
     object.put("max_transfer_bytes", controller.maxTransferBytes());
+    object.put("numa", controller.function().home().toString());
     if (withController) {
       object.put("controller", Fields.json(identify));
     }

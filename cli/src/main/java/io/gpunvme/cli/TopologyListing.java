@@ -252,9 +252,9 @@ final class TopologyListing {
         "  You choose: the SSD and the GPU by their addresses, a placement by --placement.");
     if (topology.machine().nodes().size() > 1) {
       out.println(
-          "  gpunvme moves no thread and no memory to a node by itself; for node N start the"
-              + " program as");
-      out.println("    numactl --cpunodebind=N --preferred=N PROGRAM");
+          "  gpunvme places memory and its own threads so by itself. You choose: numa=N or numa=off"
+              + " in an SSD's or a file's");
+      out.println("  address, GPUNVME_GPU_NUMA=N or off for pinned memory of GPUs.");
     }
   }
 

@@ -60,6 +60,7 @@ class ExplainCommandTest {
       assertThat(path(json, name).get("fix").isJsonNull()).isTrue();
       assertThat(json.getAsJsonObject("modes").get(name).getAsString()).isNotBlank();
     }
+    assertThat(json.getAsJsonObject("numa").entrySet()).isNotEmpty();
     assertThat(json.getAsJsonObject("under_cufile").get("kind").getAsString()).isEqualTo("file");
     assertThat(json.getAsJsonObject("chosen").keySet())
         .containsExactly("long_cold", "long_warm", "blocks_cold", "blocks_warm");
@@ -94,6 +95,7 @@ class ExplainCommandTest {
         .contains("fix: give the SSD to gpunvme")
         .containsPattern("(?m)^mmap +yes +a regular file")
         .containsPattern("(?m)^  long reads, cold +(pinned|mmap)$")
+        .containsPattern("(?m)^placed: .*, (no )?NUMA node")
         .contains("mmap: mapped file", "(the CPU stand-in was requested)")
         .endsWith("under gpunvme cufile: an ordinary file, through the kernel and pinned memory\n");
   }

@@ -144,7 +144,15 @@ class MachineCommandsTest {
             GPU + " +" + SSD + " +7.9 +7.9 +7.9 +- +- +- +the same root port 0000:00:01.0\n")
         .contains("  direct: from the SSD into GPU memory")
         .containsPattern(SSD + " +" + GPU + " +- +- +- +the same root port 0000:00:01.0; the")
-        .doesNotContain("numactl", "Stripe sets");
+        .doesNotContain("GPUNVME_GPU_NUMA", "Stripe sets");
+  }
+
+  @Test
+  void whereThereAreNodesTopologyNamesTheOptions() throws IOException {
+    write("sys/devices/system/node/node0/cpulist", "0-3");
+    write("sys/devices/system/node/node1/cpulist", "4-7");
+    assertThat(run("topology", "--no-cuda").succeeded().out())
+        .contains("numa=N or numa=off", "GPUNVME_GPU_NUMA=N");
   }
 
   @Test

@@ -2,6 +2,8 @@ package io.gpunvme.testing;
 
 import io.gpunvme.ffi.SysFiles;
 import io.gpunvme.nvme.pci.HostPaths;
+import io.gpunvme.nvme.pci.NumaHome;
+import io.gpunvme.nvme.pci.NumaOption;
 import io.gpunvme.nvme.pci.PciAddress;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -108,6 +110,14 @@ public final class FakeMachine {
     return write(
         "sys/devices/system/cpu/cpu" + cpus.split("[-,]", -1)[0] + "/topology/physical_package_id",
         socket + "\n");
+  }
+
+  /** The home of an SSD on node 0 of two: what is placed there is held to this processor. */
+  public NumaHome home(int processor) {
+    String ssd = "0000:01:00.0";
+    node(0, Integer.toString(processor), 1 << 20, 0).node(1, "4000", 1 << 20, 1);
+    function("", ssd, NVME, 0x144D).numa(ssd, 0);
+    return NumaHome.ofPci(paths(), pci(ssd), NumaOption.AUTO);
   }
 
   // ---- PCI

@@ -12,6 +12,7 @@ import io.gpunvme.gpu.queue.StripeSet;
 import io.gpunvme.gpu.transfer.InitiatorOptions;
 import io.gpunvme.nvme.driver.Namespace;
 import io.gpunvme.nvme.driver.NvmeController;
+import io.gpunvme.nvme.pci.NumaHome;
 import io.gpunvme.storage.path.DataPath;
 import io.gpunvme.storage.path.PathKind;
 import io.gpunvme.storage.path.Range;
@@ -131,6 +132,11 @@ final class DeviceSource implements Source {
   @Override
   public long size() {
     return controller.namespace(options.nsid()).bytes();
+  }
+
+  @Override
+  public NumaHome home() {
+    return controller.function().home();
   }
 
   @Override

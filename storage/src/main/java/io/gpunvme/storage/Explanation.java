@@ -13,18 +13,28 @@ import java.util.TreeMap;
  * @param reason why this path is used
  * @param verdicts the verdict of each path
  * @param modes how the opened paths work
+ * @param numa for each SSD, file and GPU by its name: the NUMA node that its memory and the threads
+ *     that serve it are placed on, or why they are not
  */
 public record Explanation(
-    String asked, String reason, List<Verdict> verdicts, Map<PathKind, String> modes) {
+    String asked,
+    String reason,
+    List<Verdict> verdicts,
+    Map<PathKind, String> modes,
+    Map<String, String> numa) {
   /** Copies. */
   public Explanation {
     verdicts = List.copyOf(verdicts);
     modes = Map.copyOf(modes);
+    numa = Map.copyOf(numa);
   }
 
   /** Of a storage. */
   static Explanation of(
-      StorageAddress address, List<Verdict> verdicts, Map<PathKind, String> modes) {
+      StorageAddress address,
+      List<Verdict> verdicts,
+      Map<PathKind, String> modes,
+      Map<String, String> numa) {
     PathKind asked = address.path();
     String reason =
         asked != null
@@ -32,7 +42,8 @@ public record Explanation(
             : address.file() == null
                 ? "this process drives the controller with its own commands"
                 : "for each request, the possible path that expects to be fastest";
-    return new Explanation(asked == null ? "auto" : asked.toString(), reason, verdicts, modes);
+    return new Explanation(
+        asked == null ? "auto" : asked.toString(), reason, verdicts, modes, numa);
   }
 
   /** A line each, for people. */
@@ -53,6 +64,10 @@ public record Explanation(
         .forEach(
             (kind, mode) ->
                 text.append("  used: ").append(kind).append(", ").append(mode).append('\n'));
+    new TreeMap<>(numa)
+        .forEach(
+            (name, node) ->
+                text.append("  placed: ").append(name).append(", ").append(node).append('\n'));
     return text.toString();
   }
 }

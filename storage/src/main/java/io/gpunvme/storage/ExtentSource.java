@@ -3,6 +3,7 @@ package io.gpunvme.storage;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.queue.DeviceExtent;
 import io.gpunvme.gpu.queue.StripeSet;
+import io.gpunvme.nvme.pci.NumaHome;
 import io.gpunvme.storage.fs.FileExtent;
 import io.gpunvme.storage.path.DataPath;
 import io.gpunvme.storage.path.PathKind;
@@ -12,6 +13,7 @@ import io.gpunvme.storage.path.Verdict;
 import io.gpunvme.storage.path.extents.ExtentPath;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 
 /** A file in a file system that we read ourselves, by the paths of its device. */
 final class ExtentSource implements Source {
@@ -43,6 +45,16 @@ final class ExtentSource implements Source {
   @Override
   public long size() {
     return extents.isEmpty() ? 0 : extents.getLast().end();
+  }
+
+  @Override
+  public NumaHome home() {
+    return device.home();
+  }
+
+  @Override
+  public Map<String, String> homes() {
+    return device.homes();
   }
 
   @Override

@@ -2,6 +2,7 @@ package io.gpunvme.storage;
 
 import io.gpunvme.base.ByteSize;
 import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.nvme.pci.NumaOption;
 import io.gpunvme.storage.path.cufile.CuFileOptions;
 import io.gpunvme.storage.path.pinned.DirectIo;
 import io.gpunvme.storage.path.pinned.Engine;
@@ -11,13 +12,14 @@ import java.util.Map;
 
 /**
  * How the paths that read files work, from the options of an address: {@code threads}, {@code
- * chunk} and {@code direct} for cuFile and pinned memory, {@code engine}, {@code depth}, {@code
- * ring} and {@code streams} for pinned memory.
+ * chunk}, {@code direct} and {@code numa} for cuFile and pinned memory, {@code engine}, {@code
+ * depth}, {@code ring} and {@code streams} for pinned memory.
  *
  * @param pinned of the path {@code pinned}
  * @param cufile of the path {@code cufile}
+ * @param numa where threads of both are, and memory that is not a GPU's
  */
-record FileOptions(PinnedOptions pinned, CuFileOptions cufile) {
+record FileOptions(PinnedOptions pinned, CuFileOptions cufile, NumaOption numa) {
   /**
    * Reads options.
    *
@@ -26,6 +28,7 @@ record FileOptions(PinnedOptions pinned, CuFileOptions cufile) {
   static FileOptions of(Map<String, String> options) {
     PinnedOptions p = PinnedOptions.defaults();
     CuFileOptions c = CuFileOptions.defaults();
+    NumaOption numa = NumaOption.AUTO;
     for (Map.Entry<String, String> option : options.entrySet()) {
       String key = option.getKey();
       String value = option.getValue();
@@ -48,15 +51,16 @@ record FileOptions(PinnedOptions pinned, CuFileOptions cufile) {
         case "depth" -> p = p.withDepth(number(key, value));
         case "engine" -> p = p.withEngine(choice(key, value, Engine.values()));
         case "streams" -> p = p.withStreams(number(key, value));
+        case "numa" -> numa = NumaOption.parse(value);
         default ->
             throw new InvalidRequestException(
                 "files have no option '"
                     + key
-                    + "'; the options are path, threads, chunk, direct, engine, depth, ring and"
-                    + " streams");
+                    + "'; the options are path, threads, chunk, direct, engine, depth, ring,"
+                    + " streams and numa");
       }
     }
-    return new FileOptions(p, c);
+    return new FileOptions(p, c, numa);
   }
 
   private static int number(String key, String value) {

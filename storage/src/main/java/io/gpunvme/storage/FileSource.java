@@ -1,7 +1,11 @@
 package io.gpunvme.storage;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.GpuAccelerator;
+import io.gpunvme.nvme.pci.HostPaths;
+import io.gpunvme.nvme.pci.NumaHome;
+import io.gpunvme.nvme.pci.NumaOption;
 import io.gpunvme.storage.path.DataPath;
 import io.gpunvme.storage.path.PathKind;
 import io.gpunvme.storage.path.Range;
@@ -12,6 +16,7 @@ import io.gpunvme.storage.path.mmap.MmapPath;
 import io.gpunvme.storage.path.pinned.PinnedPath;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Map;
 
 /** A file of a mounted file system. */
 final class FileSource implements Source {
@@ -32,6 +37,9 @@ final class FileSource implements Source {
   /** Whether somebody else closes the file. */
   private final boolean borrowed;
 
+  /** Where its SSD is. */
+  private final NumaHome disk;
+
   /** The size when it was last asked for. */
   private volatile long lastSize;
 
@@ -46,13 +54,15 @@ final class FileSource implements Source {
     this.accelerator = accelerator;
     this.options = options;
     this.borrowed = borrowed;
+    disk = NumaHome.ofBlockDevice(HostPaths.host(), file.device(), own.numa());
   }
 
   static FileSource open(
       Path name, StorageAddress address, Accelerator accelerator, StorageOptions options) {
     FileOptions own = FileOptions.of(address.options());
     SourceFile file = SourceFile.open(name.toString(), options.allowWrite());
-    return new FileSource(file, own, accelerator, options, false);
+    return CloseAll.orClose(
+        () -> new FileSource(file, own, accelerator, options, false), file::close);
   }
 
   /** The same file, even if its name is another one's by now. */
@@ -71,6 +81,19 @@ final class FileSource implements Source {
     long now = file.size();
     lastSize = now;
     return now;
+  }
+
+  /** That of its SSD. Where that is nowhere, by no choice of the user's, the accelerator's. */
+  @Override
+  public NumaHome home() {
+    return disk.node() < 0 && own.numa().equals(NumaOption.AUTO) ? accelerator.home() : disk;
+  }
+
+  @Override
+  public Map<String, String> homes() {
+    String others =
+        home().node() == disk.node() ? "" : "; threads on that of " + accelerator.name();
+    return Map.of(name(), disk + others);
   }
 
   /** Without a system call, which would take a large share of a short read's time. */
@@ -100,7 +123,7 @@ final class FileSource implements Source {
   @Override
   public DataPath open(PathKind kind) {
     return switch (kind) {
-      case PINNED -> PinnedPath.open(file, accelerator, own.pinned());
+      case PINNED -> PinnedPath.open(file, accelerator, own.pinned(), home());
       case MMAP -> MmapPath.open(file, accelerator);
       case CUFILE -> cufile();
       case DIRECT -> throw new IllegalStateException("a file cannot be opened by path " + kind);
@@ -110,7 +133,7 @@ final class FileSource implements Source {
   private DataPath cufile() {
     // Without a GPU its verdict is no, and nobody asks.
     GpuAccelerator gpu = accelerator.cuda().orElseThrow();
-    return CuFilePath.open(file.name(), options.allowWrite(), gpu, own.cufile());
+    return CuFilePath.open(file.name(), options.allowWrite(), gpu, own.cufile(), home());
   }
 
   @Override

@@ -17,6 +17,7 @@ import io.gpunvme.gpu.queue.PageCache;
 import io.gpunvme.gpu.queue.StripeSet;
 import io.gpunvme.gpu.transfer.Direction;
 import io.gpunvme.nvme.driver.NvmeController;
+import io.gpunvme.nvme.pci.NumaHome;
 import io.gpunvme.storage.fs.FileExtent;
 import io.gpunvme.storage.kind.Kind;
 import io.gpunvme.storage.kind.ReadRequest;
@@ -35,6 +36,7 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
+import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.function.BiConsumer;
@@ -93,7 +95,7 @@ public final class GpuStorage implements AutoCloseable {
       throw e;
     }
     planned = new PlannedReads(accelerator, paths);
-    threads = new TransferThreads(options.threads());
+    threads = new TransferThreads(options.threads(), source.home());
   }
 
   /**
@@ -859,7 +861,21 @@ public final class GpuStorage implements AutoCloseable {
 
   /** The path in use, the reasons against the others, and their fixes. */
   public Explanation explain() {
-    return Explanation.of(address, paths.verdicts(), paths.modes());
+    return Explanation.of(address, paths.verdicts(), paths.modes(), homes());
+  }
+
+  /** Where our threads that serve it are. */
+  NumaHome home() {
+    return source.home();
+  }
+
+  /** What was chosen of NUMA nodes, by the name of an SSD, a file or a GPU. */
+  Map<String, String> homes() {
+    Map<String, String> all = new TreeMap<>(source.homes());
+    if (accelerator.gpu()) {
+      all.put(accelerator.name(), accelerator.home().toString());
+    }
+    return all;
   }
 
   /** Cancels running transfers, waits for them and frees everything. Idempotent. */

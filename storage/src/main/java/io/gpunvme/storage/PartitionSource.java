@@ -4,6 +4,7 @@ import io.gpunvme.base.CloseAll;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.queue.DeviceExtent;
 import io.gpunvme.gpu.queue.StripeSet;
+import io.gpunvme.nvme.pci.NumaHome;
 import io.gpunvme.storage.fs.FileAddress;
 import io.gpunvme.storage.fs.FileExtent;
 import io.gpunvme.storage.fs.FileSystems;
@@ -14,6 +15,7 @@ import io.gpunvme.storage.path.Range;
 import io.gpunvme.storage.path.Verdict;
 import io.gpunvme.storage.path.extents.PartPath;
 import java.util.List;
+import java.util.Map;
 
 /** A partition of a device, by the paths of the device. */
 final class PartitionSource implements Source {
@@ -53,6 +55,16 @@ final class PartitionSource implements Source {
   @Override
   public long size() {
     return partition.bytes();
+  }
+
+  @Override
+  public NumaHome home() {
+    return device.home();
+  }
+
+  @Override
+  public Map<String, String> homes() {
+    return device.homes();
   }
 
   @Override

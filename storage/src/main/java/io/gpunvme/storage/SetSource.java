@@ -16,6 +16,8 @@ import io.gpunvme.storage.plan.Stripes;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
 
 /** Several sources as one, all of them by the same path. */
 final class SetSource implements Source {
@@ -38,6 +40,13 @@ final class SetSource implements Source {
     return shape.isStriped()
         ? StripedPath.size(sizes, shape.unit())
         : Arrays.stream(sizes).min().orElse(0);
+  }
+
+  @Override
+  public Map<String, String> homes() {
+    Map<String, String> all = new TreeMap<>();
+    members.forEach(m -> all.putAll(m.homes()));
+    return all;
   }
 
   /** The largest of the members', for all of them are whole multiples of the smaller ones. */
@@ -118,7 +127,7 @@ final class SetSource implements Source {
     List<Member> open = new ArrayList<>();
     try {
       for (Source s : members) {
-        open.add(new Member(s.name(), s.open(kind)));
+        open.add(new Member(s.name(), s.open(kind), s.home()));
       }
       return shape.isStriped() ? new StripedPath(open, shape.unit()) : new ReplicatedPath(open);
     } catch (RuntimeException | Error e) {

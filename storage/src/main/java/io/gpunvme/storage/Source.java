@@ -3,12 +3,14 @@ package io.gpunvme.storage;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.queue.DeviceExtent;
 import io.gpunvme.gpu.queue.StripeSet;
+import io.gpunvme.nvme.pci.NumaHome;
 import io.gpunvme.storage.path.DataPath;
 import io.gpunvme.storage.path.PathKind;
 import io.gpunvme.storage.path.Range;
 import io.gpunvme.storage.path.StorageException;
 import io.gpunvme.storage.path.Verdict;
 import java.util.List;
+import java.util.Map;
 
 /** Something that can be opened by one path or several. Safe for all threads. */
 interface Source extends AutoCloseable {
@@ -82,6 +84,16 @@ interface Source extends AutoCloseable {
   /** What cannot be done with something of this name. */
   static StorageException unsupported(String name, String why) {
     return new StorageException(StorageException.Kind.UNSUPPORTED, name, -1, -1, why, null);
+  }
+
+  /** Where our threads that serve it are; {@link NumaHome#NONE} if it is on several SSDs. */
+  default NumaHome home() {
+    return NumaHome.NONE;
+  }
+
+  /** For people: what was chosen of NUMA nodes for each SSD or file that it is on, by its name. */
+  default Map<String, String> homes() {
+    return Map.of(name(), home().toString());
   }
 
   /**

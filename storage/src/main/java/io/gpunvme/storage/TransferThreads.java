@@ -1,6 +1,7 @@
 package io.gpunvme.storage;
 
 import io.gpunvme.base.Uninterrupted;
+import io.gpunvme.nvme.pci.NumaHome;
 import java.util.concurrent.LinkedTransferQueue;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.ThreadFactory;
@@ -15,6 +16,7 @@ import java.util.function.Supplier;
 final class TransferThreads {
   private static final long IDLE_SECONDS = 60;
 
+  private final NumaHome home;
   private final HandOver queue = new HandOver();
   private final ThreadPoolExecutor threads;
 
@@ -35,15 +37,27 @@ final class TransferThreads {
     }
   }
 
-  /** So many at most; those that have nothing to do end. */
-  TransferThreads(int most) {
-    this(most, Thread.ofPlatform().daemon().name("gpunvme-transfer-", 1).factory());
+  /**
+   * So many at most; those that have nothing to do end.
+   *
+   * @param home where they are while they transfer. When they tell its end they run code of others,
+   *     and are anywhere
+   */
+  TransferThreads(int most, NumaHome home) {
+    this(most, home, Thread.ofPlatform().daemon().name("gpunvme-transfer-", 1).factory());
   }
 
-  TransferThreads(int most, ThreadFactory factory) {
+  TransferThreads(int most, NumaHome home, ThreadFactory factory) {
+    this.home = home;
     threads =
         new ThreadPoolExecutor(
-            0, most, IDLE_SECONDS, TimeUnit.SECONDS, queue, factory, (work, _) -> keep(work));
+            0,
+            most,
+            IDLE_SECONDS,
+            TimeUnit.SECONDS,
+            queue,
+            NumaHome.movable(factory),
+            (work, _) -> keep(work));
   }
 
   /** All threads are at work. */
@@ -91,7 +105,7 @@ final class TransferThreads {
 
   private void run(Supplier<Runnable> work) {
     Runnable told;
-    try {
+    try (var _ = home.thread()) {
       told = work.get();
     } finally {
       done();

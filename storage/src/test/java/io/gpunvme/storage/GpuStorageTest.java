@@ -388,6 +388,32 @@ class GpuStorageTest {
   }
 
   @Test
+  void itSaysWhatItChoseOfNumaNodes() {
+    try (GpuStorage storage = open(file + "?path=mmap&numa=off");
+        GpuStorage ssd = open("sim:size=1MiB");
+        GpuStorage set = open("stripe:sim:size=1MiB,sim:size=1MiB;unit=4KiB")) {
+      assertThat(storage.explain().numa()).containsEntry(file.toString(), "no NUMA node: numa=off");
+      assertThat(storage.explain().toString())
+          .contains("  placed: " + file + ", no NUMA node: numa=off\n");
+      assertThat(ssd.explain().numa())
+          .containsEntry("sim:size=1MiB", "no NUMA node: it is no device of this machine");
+      assertThat(set.explain().numa()).containsKey("sim:size=1MiB");
+    }
+    try (GpuStorage storage = open(file.toString())) {
+      assertThat(storage.explain().numa().get(file.toString())).contains("NUMA node");
+    }
+  }
+
+  @Test
+  void aNumaNodeThatIsNotThereIsRefused() {
+    for (String option : new String[] {"numa=4095", "numa=near", "numa="}) {
+      assertThatExceptionOfType(InvalidRequestException.class)
+          .isThrownBy(() -> open(file + "?" + option))
+          .withMessageStartingWith(option + ": ");
+    }
+  }
+
+  @Test
   void aStandInHasNoStreams() {
     try (GpuStorage storage = open(file.toString())) {
       assertThatExceptionOfType(StorageException.class)

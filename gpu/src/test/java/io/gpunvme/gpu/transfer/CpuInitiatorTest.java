@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.ffi.NumaCalls;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.queue.FakeGpu;
@@ -12,16 +13,25 @@ import io.gpunvme.nvme.NvmeException;
 import io.gpunvme.nvme.NvmeTimeoutException;
 import io.gpunvme.nvme.driver.ControllerOptions;
 import io.gpunvme.nvme.driver.NvmeController;
+import io.gpunvme.nvme.pci.NumaHome;
+import io.gpunvme.nvme.pci.PciFunction;
 import io.gpunvme.sim.DoorbellWindow;
 import io.gpunvme.sim.NamespaceConfig;
 import io.gpunvme.sim.SimConfig;
 import io.gpunvme.sim.SimulatedController;
+import io.gpunvme.testing.FakeMachine;
+import io.gpunvme.testing.ForwardingFunction;
+import java.nio.file.Path;
+import java.util.BitSet;
 import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 
 /** The CPU, with data in its own memory and in what only copies reach. */
 class CpuInitiatorTest extends InitiatorContract {
@@ -141,6 +151,40 @@ class CpuInitiatorTest extends InitiatorContract {
         }
       }
     }
+  }
+
+  @Test
+  void threadsOfLanesAreOnTheSsdsNodeAndTheCallerIsNot(@TempDir Path folder) {
+    BitSet all = NumaCalls.affinity();
+    int last = all.length() - 1;
+    NumaHome home = new FakeMachine(folder).home(last);
+    PciFunction placed =
+        new ForwardingFunction(SimulatedController.create(SimConfig.parse("size=16MiB"))) {
+          @Override
+          public NumaHome home() {
+            return home;
+          }
+        };
+    Thread caller = Thread.currentThread();
+    Map<Thread, BitSet> seen = new ConcurrentHashMap<>();
+    try (NvmeController on = NvmeController.open(placed, ControllerOptions.defaults());
+        DeviceBuffer target = accelerator().allocatePinned(16 << 20);
+        CpuInitiator initiator = new CpuInitiator(on, 2, 8, 2, 0)) {
+      long blocks = on.namespace(1).blocks();
+      TransferPlan plan =
+          TransferPlan.of(Direction.READ, on.namespace(1), 4096, List.of(new Extent(0, blocks, 0)));
+      initiator.run(
+          plan,
+          List.of(target),
+          b -> {
+            seen.computeIfAbsent(Thread.currentThread(), _ -> NumaCalls.affinity());
+            while (Thread.currentThread() == caller && seen.size() < 2) {
+              Thread.onSpinWait();
+            }
+          });
+    }
+    assertThat(seen.remove(caller)).isEqualTo(all);
+    assertThat(seen.values()).allSatisfy(b -> assertThat(b.stream()).containsExactly(last));
   }
 
   @Test

@@ -16,6 +16,7 @@ import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.accel.GpuAccelerator;
 import io.gpunvme.gpu.transfer.Direction;
+import io.gpunvme.nvme.pci.NumaHome;
 import io.gpunvme.storage.path.DataPath;
 import io.gpunvme.storage.path.PathCall;
 import io.gpunvme.storage.path.PathKind;
@@ -71,7 +72,8 @@ public final class CuFilePath implements DataPath {
       CuFileOptions options,
       boolean writable,
       CuFileDriver driver,
-      String file) {
+      String file,
+      NumaHome home) {
     this.accelerator = accelerator;
     this.options = options;
     this.writable = writable;
@@ -85,7 +87,7 @@ public final class CuFilePath implements DataPath {
       throw e;
     }
     routes = new Routes(driver.library(), options.statistics());
-    workers = new CuFileWorkers(options.threads() - 1);
+    workers = new CuFileWorkers(options.threads() - 1, home);
   }
 
   // ---- whether it is possible
@@ -128,17 +130,22 @@ public final class CuFilePath implements DataPath {
   /**
    * Opens a file, and cuFile if nobody has yet, which may take seconds.
    *
+   * @param home where its threads are
    * @throws StorageException if either cannot be; the message says why and what to do
    */
   public static CuFilePath open(
-      String file, boolean writable, GpuAccelerator accelerator, CuFileOptions options) {
+      String file,
+      boolean writable,
+      GpuAccelerator accelerator,
+      CuFileOptions options,
+      NumaHome home) {
     CuFile library;
     try {
       library = CuFile.load();
     } catch (CudaNotFoundException e) {
       throw new StorageException(Kind.UNSUPPORTED, file, -1, -1, String.valueOf(e.getMessage()), e);
     }
-    return open(library, file, writable, accelerator, options);
+    return open(library, file, writable, accelerator, options, home);
   }
 
   /** The same with a library that is open. */
@@ -147,11 +154,12 @@ public final class CuFilePath implements DataPath {
       String file,
       boolean writable,
       GpuAccelerator accelerator,
-      CuFileOptions options) {
+      CuFileOptions options,
+      NumaHome home) {
     try {
       CuFileDriver driver = library.openDriver(accelerator.context());
       return CloseAll.orClose(
-          () -> new CuFilePath(accelerator, options, writable, driver, file), driver::close);
+          () -> new CuFilePath(accelerator, options, writable, driver, file, home), driver::close);
     } catch (PosixException | CuFileException | CudaException e) {
       throw CuFileFailures.of(e, file, -1, -1);
     }

@@ -1,6 +1,7 @@
 package io.gpunvme.storage.path.cufile;
 
 import io.gpunvme.base.WorkScope;
+import io.gpunvme.nvme.pci.NumaHome;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import org.jspecify.annotations.Nullable;
@@ -8,13 +9,16 @@ import org.jspecify.annotations.Nullable;
 /** Threads that help those who transfer; started at the first transfer that needs them. */
 final class CuFileWorkers implements AutoCloseable {
   private final int most;
+  private final NumaHome home;
   private @Nullable ExecutorService pool;
 
   /**
    * @param most helpers at a time; may be 0
+   * @param home where they are
    */
-  CuFileWorkers(int most) {
+  CuFileWorkers(int most, NumaHome home) {
     this.most = most;
+    this.home = home;
   }
 
   /**
@@ -38,7 +42,8 @@ final class CuFileWorkers implements AutoCloseable {
     if (there == null) {
       there =
           Executors.newFixedThreadPool(
-              most, Thread.ofPlatform().daemon().name("gpunvme-cufile-", 0).factory());
+              most,
+              home.threads(Thread.ofPlatform().daemon().name("gpunvme-cufile-", 0).factory()));
       pool = there;
     }
     return there;

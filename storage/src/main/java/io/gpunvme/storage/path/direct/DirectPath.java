@@ -17,6 +17,7 @@ import io.gpunvme.nvme.NvmeStatusException;
 import io.gpunvme.nvme.driver.BlockDevice;
 import io.gpunvme.nvme.driver.Namespace;
 import io.gpunvme.nvme.driver.NvmeController;
+import io.gpunvme.nvme.pci.NumaHome;
 import io.gpunvme.storage.path.DataPath;
 import io.gpunvme.storage.path.PathCall;
 import io.gpunvme.storage.path.PathKind;
@@ -117,8 +118,9 @@ public final class DirectPath implements DataPath {
     this.namespace = namespace;
     this.initiators = initiators;
     placement = options.placement(controller, accelerator);
-    staging = StagingPool.forRounds(accelerator, placement);
-    pieces = placement.hostData() ? StagingPool.forPieces(accelerator) : staging;
+    NumaHome home = controller.function().home();
+    staging = StagingPool.forRounds(accelerator, placement, home);
+    pieces = placement.hostData() ? StagingPool.forPieces(accelerator, home) : staging;
     reason = options.avoidsCudaCopies(controller, accelerator) ? FOREIGN_CUDA : "";
     mode = options.initiator(accelerator) + "-initiated, " + placement + reason;
   }

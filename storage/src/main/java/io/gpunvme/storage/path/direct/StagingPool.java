@@ -5,6 +5,7 @@ import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.BufferCopies;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.queue.Placement;
+import io.gpunvme.nvme.pci.NumaHome;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.concurrent.Semaphore;
@@ -36,6 +37,7 @@ final class StagingPool implements AutoCloseable {
 
   private final Accelerator accelerator;
   private final Placement placement;
+  private final NumaHome home;
   private final int most;
   private final long bytes;
   private final Semaphore turns;
@@ -47,24 +49,30 @@ final class StagingPool implements AutoCloseable {
   /** Held by who makes some; never while a kernel runs for the thread. */
   private final Lock making = new ReentrantLock();
 
-  private StagingPool(Accelerator accelerator, Placement placement, int most, long bytes) {
+  private StagingPool(
+      Accelerator accelerator, Placement placement, NumaHome home, int most, long bytes) {
     this.accelerator = accelerator;
+    this.home = home;
     this.placement = placement;
     this.most = most;
     this.bytes = bytes;
     turns = new Semaphore(most, true);
   }
 
-  /** For transfers that read or write as much as they can at a time. */
-  static StagingPool forRounds(Accelerator accelerator, Placement placement) {
+  /**
+   * For transfers that read or write as much as they can at a time.
+   *
+   * @param home of memory that is not an accelerator's own
+   */
+  static StagingPool forRounds(Accelerator accelerator, Placement placement, NumaHome home) {
     return placement.hostData()
-        ? new StagingPool(accelerator, placement, MOST_ON_HOST, BYTES_ON_HOST)
-        : new StagingPool(accelerator, placement, MOST_ON_GPU, BYTES_ON_GPU);
+        ? new StagingPool(accelerator, placement, home, MOST_ON_HOST, BYTES_ON_HOST)
+        : new StagingPool(accelerator, placement, home, MOST_ON_GPU, BYTES_ON_GPU);
   }
 
   /** For many threads that read piece by piece, in host memory. */
-  static StagingPool forPieces(Accelerator accelerator) {
-    return new StagingPool(accelerator, Placement.HOST, MOST_FOR_PIECES, BYTES_FOR_PIECES);
+  static StagingPool forPieces(Accelerator accelerator, NumaHome home) {
+    return new StagingPool(accelerator, Placement.HOST, home, MOST_FOR_PIECES, BYTES_FOR_PIECES);
   }
 
   /** For one transfer, which gets memory if it asks, and has it until it ends. */
@@ -99,7 +107,7 @@ final class StagingPool implements AutoCloseable {
     try {
       Staged there = poll();
       while (there == null) {
-        add(new Staged(accelerator, placement, bytes));
+        add(stage());
         addOthers();
         there = poll();
       }
@@ -113,10 +121,17 @@ final class StagingPool implements AutoCloseable {
   private void addOthers() {
     try {
       while (accelerator.gpu() && isMissing()) {
-        add(new Staged(accelerator, placement, bytes));
+        add(stage());
       }
     } catch (RuntimeException e) {
       // Whoever needs another one tries again, and is told.
+    }
+  }
+
+  /** A GPU's pinned memory has the GPU's home. */
+  private Staged stage() {
+    try (var _ = (accelerator.gpu() ? NumaHome.NONE : home).memory()) {
+      return new Staged(accelerator, placement, bytes);
     }
   }
 

@@ -1,6 +1,7 @@
 package io.gpunvme.storage.path.pinned;
 
 import io.gpunvme.base.WorkScope;
+import io.gpunvme.nvme.pci.NumaHome;
 import java.util.List;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.ThreadFactory;
@@ -13,8 +14,8 @@ final class CopyWorkers implements AutoCloseable {
 
   private final ThreadPoolExecutor executor;
 
-  CopyWorkers(int most) {
-    this(most, Thread.ofPlatform().daemon().name("gpunvme-pinned-", 0).factory());
+  CopyWorkers(int most, NumaHome home) {
+    this(most, home.threads(Thread.ofPlatform().daemon().name("gpunvme-pinned-", 0).factory()));
   }
 
   CopyWorkers(int most, ThreadFactory threads) {

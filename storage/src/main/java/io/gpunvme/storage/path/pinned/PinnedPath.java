@@ -11,6 +11,7 @@ import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.accel.GpuAccelerator;
 import io.gpunvme.gpu.transfer.Direction;
+import io.gpunvme.nvme.pci.NumaHome;
 import io.gpunvme.storage.path.DataPath;
 import io.gpunvme.storage.path.PathCall;
 import io.gpunvme.storage.path.PathKind;
@@ -67,6 +68,7 @@ public final class PinnedPath implements DataPath {
       boolean ownsFile,
       Accelerator accelerator,
       PinnedOptions options,
+      NumaHome home,
       UnaryOperator<LaneIo> wrapper) {
     this.file = file;
     this.ownsFile = ownsFile;
@@ -74,9 +76,9 @@ public final class PinnedPath implements DataPath {
     this.options = options;
     requireDirect(file, options);
     lanes = lanes(file, options, wrapper);
-    stock = accelerator.cuda().map(SlotStock::of).orElseGet(() -> new SlotStock(accelerator));
+    stock = accelerator.cuda().map(SlotStock::of).orElseGet(() -> new SlotStock(accelerator, home));
     pool = new SlotPool(file.name(), stock, options.chunk(), options.ringBytes());
-    workers = new CopyWorkers(Math.max(options.threads(), lanes.most(true, 1)));
+    workers = new CopyWorkers(Math.max(options.threads(), lanes.most(true, 1)), home);
     rates = new Rates(file.device() + " to " + accelerator.name(), options.threads());
     boolean direct = options.direct() != DirectIo.FALSE && file.hasDirect();
     mode =
@@ -112,22 +114,27 @@ public final class PinnedPath implements DataPath {
     return new StorageException(Kind.UNSUPPORTED, file.name(), -1, -1, what, cause);
   }
 
-  /** Opens a file, which is closed with the path; see {@link SourceFile#open}. */
+  /**
+   * Opens a file, which is closed with the path; see {@link SourceFile#open}. Threads are anywhere.
+   */
   public static PinnedPath open(
       String file, boolean writable, Accelerator accelerator, PinnedOptions options) {
     SourceFile source = SourceFile.open(file, writable);
     return CloseAll.orClose(
-        () -> open(source, true, accelerator, options, UnaryOperator.identity()), source::close);
+        () -> open(source, true, accelerator, options, NumaHome.NONE, UnaryOperator.identity()),
+        source::close);
   }
 
   /**
    * Opens the path for a file of the caller's, who closes it after the path.
    *
+   * @param home where its threads are, and memory that is not a GPU's
    * @throws StorageException {@link Kind#UNSUPPORTED} if the options ask for what this file or
    *     machine has not, {@link Kind#ACCELERATOR}
    */
-  public static PinnedPath open(SourceFile file, Accelerator accelerator, PinnedOptions options) {
-    return open(file, false, accelerator, options, UnaryOperator.identity());
+  public static PinnedPath open(
+      SourceFile file, Accelerator accelerator, PinnedOptions options, NumaHome home) {
+    return open(file, false, accelerator, options, home, UnaryOperator.identity());
   }
 
   static PinnedPath open(
@@ -135,8 +142,9 @@ public final class PinnedPath implements DataPath {
       boolean ownsFile,
       Accelerator accelerator,
       PinnedOptions options,
+      NumaHome home,
       UnaryOperator<LaneIo> wrapper) {
-    PinnedPath path = new PinnedPath(file, ownsFile, accelerator, options, wrapper);
+    PinnedPath path = new PinnedPath(file, ownsFile, accelerator, options, home, wrapper);
     try {
       return CloseAll.orClose(path::openStreams, path::closeOwn);
     } catch (CudaException e) {

@@ -9,6 +9,7 @@ import io.gpunvme.ffi.PosixException;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.accel.GpuAccelerator;
+import io.gpunvme.nvme.pci.NumaHome;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
@@ -31,6 +32,7 @@ final class SlotStock implements GpuAccelerator.Keeper, AutoCloseable {
   private static final int MOST_STREAMS = 64;
 
   private final Accelerator accelerator;
+  private final NumaHome home;
   private final long mostKept;
   private final ScopedLock lock = new ScopedLock();
 
@@ -43,19 +45,24 @@ final class SlotStock implements GpuAccelerator.Keeper, AutoCloseable {
   /** Guarded by the lock. */
   private final Deque<CudaStream> streams = new ArrayDeque<>();
 
-  /** An empty one of its owner's. */
-  SlotStock(Accelerator accelerator) {
-    this(accelerator, MOST_KEPT);
+  /**
+   * An empty one of its owner's.
+   *
+   * @param home of the memory
+   */
+  SlotStock(Accelerator accelerator, NumaHome home) {
+    this(accelerator, home, MOST_KEPT);
   }
 
-  SlotStock(Accelerator accelerator, long mostKept) {
+  SlotStock(Accelerator accelerator, NumaHome home, long mostKept) {
     this.accelerator = accelerator;
+    this.home = home;
     this.mostKept = mostKept;
   }
 
   /** The one that all paths on a GPU share; it is gone with the accelerator. */
   static SlotStock of(GpuAccelerator gpu) {
-    return gpu.shared(SlotStock.class, "pinned slots", () -> new SlotStock(gpu));
+    return gpu.shared(SlotStock.class, "pinned slots", () -> new SlotStock(gpu, gpu.home()));
   }
 
   /**
@@ -90,7 +97,10 @@ final class SlotStock implements GpuAccelerator.Keeper, AutoCloseable {
   }
 
   private PinnedSlot allocate(int chunk) {
-    DeviceBuffer memory = accelerator.allocatePinned(chunk);
+    DeviceBuffer memory;
+    try (var _ = home.memory()) {
+      memory = accelerator.allocatePinned(chunk);
+    }
     try {
       CudaEvent copied = accelerator.cuda().map(gpu -> gpu.context().event()).orElse(null);
       return new PinnedSlot(memory, memory.segment().asSlice(0, chunk), copied);

@@ -1,5 +1,6 @@
 package io.gpunvme.storage.path.set;
 
+import io.gpunvme.nvme.pci.NumaHome;
 import io.gpunvme.storage.path.DataPath;
 
 /**
@@ -7,5 +8,6 @@ import io.gpunvme.storage.path.DataPath;
  *
  * @param name in messages
  * @param path closed with the set
+ * @param home where threads are while they serve it
  */
-public record Member(String name, DataPath path) {}
+public record Member(String name, DataPath path, NumaHome home) {}

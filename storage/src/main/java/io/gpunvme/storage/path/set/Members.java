@@ -4,6 +4,7 @@ import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.WorkScope;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.transfer.Direction;
+import io.gpunvme.nvme.pci.NumaHome;
 import io.gpunvme.storage.path.MemberStats;
 import io.gpunvme.storage.path.PathCall;
 import io.gpunvme.storage.path.Range;
@@ -43,7 +44,7 @@ final class Members implements AutoCloseable {
 
   private final ExecutorService threads =
       Executors.newCachedThreadPool(
-          Thread.ofPlatform().daemon().name("gpunvme-member-", 1).factory());
+          NumaHome.movable(Thread.ofPlatform().daemon().name("gpunvme-member-", 1).factory()));
 
   /** Work for one member. */
   interface Work {
@@ -171,7 +172,8 @@ final class Members implements AutoCloseable {
    * @return failures in the order in which they were noticed
    */
   List<RuntimeException> run(List<Integer> which, PathCall call, Work work) {
-    List<Runnable> parts = which.stream().<Runnable>map(member -> () -> work.run(member)).toList();
+    List<Runnable> parts =
+        which.stream().<Runnable>map(member -> () -> runAtHome(member, work)).toList();
     List<RuntimeException> failed = new ArrayList<>();
     for (Throwable e : WorkScope.all(threads, parts, call::isCancelled)) {
       switch (e) {
@@ -181,6 +183,12 @@ final class Members implements AutoCloseable {
       }
     }
     return failed;
+  }
+
+  private void runAtHome(int member, Work work) {
+    try (var _ = members.get(member).home().thread()) {
+      work.run(member);
+    }
   }
 
   /** The failure that the caller hears of: the first that is not only another one's consequence. */

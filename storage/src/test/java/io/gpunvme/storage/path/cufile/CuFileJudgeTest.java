@@ -66,7 +66,8 @@ final class CuFileJudgeTest {
     assertThat(verdict.possible()).as("%s", verdict).isFalse();
     assertThat(verdict.reason()).contains(reason);
     assertThat(verdict.fix()).contains(fix);
-    assertThat(new Explanation("auto", "it is best", List.of(verdict), Map.of()).toString())
+    assertThat(
+            new Explanation("auto", "it is best", List.of(verdict), Map.of(), Map.of()).toString())
         .contains("cufile no", verdict.reason(), verdict.fix());
   }
 

@@ -8,6 +8,7 @@ import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.accel.GpuAccelerator;
 import io.gpunvme.gpu.accel.TestGpu;
 import io.gpunvme.gpu.transfer.Direction;
+import io.gpunvme.nvme.pci.NumaHome;
 import io.gpunvme.storage.path.DataPath;
 import io.gpunvme.storage.path.DataPathContract;
 import io.gpunvme.storage.path.PathCall;
@@ -52,7 +53,8 @@ final class CuFilePathGpuTest {
     @Override
     protected DataPath open(Path file, Accelerator accelerator) {
       require(file, accelerator);
-      return CuFilePath.open(file.toString(), true, (GpuAccelerator) accelerator, options());
+      return CuFilePath.open(
+          file.toString(), true, (GpuAccelerator) accelerator, options(), NumaHome.NONE);
     }
   }
 
@@ -81,7 +83,8 @@ final class CuFilePathGpuTest {
       require(file, gpu);
       reporter.publishEntry("judge", CuFilePath.judge(file.toString(), gpu).toString());
       try (CuFilePath path =
-              CuFilePath.open(file.toString(), false, gpu, CuFileOptions.defaults());
+              CuFilePath.open(
+                  file.toString(), false, gpu, CuFileOptions.defaults(), NumaHome.NONE);
           DeviceBuffer buffer = gpu.allocate(length)) {
         path.register(buffer);
         reporter.publishEntry("opened", path.mode());
@@ -105,7 +108,7 @@ final class CuFilePathGpuTest {
         CuFileOptions.defaults().withChunk(64 << 10).withThreads(1).withBatch(16);
     try (GpuAccelerator gpu = TestGpu.open()) {
       require(file, gpu);
-      try (CuFilePath path = CuFilePath.open(file.toString(), false, gpu, batches);
+      try (CuFilePath path = CuFilePath.open(file.toString(), false, gpu, batches, NumaHome.NONE);
           DeviceBuffer buffer = gpu.allocate(content.length)) {
         assertThat(path.mode()).contains("batches of 16");
         path.transfer(
@@ -131,7 +134,10 @@ final class CuFilePathGpuTest {
       // What the library itself answers agrees.
       assertThatExceptionOfType(StorageException.class)
           .isThrownBy(
-              () -> CuFilePath.open(file.toString(), false, gpu, CuFileOptions.defaults()).close())
+              () ->
+                  CuFilePath.open(
+                          file.toString(), false, gpu, CuFileOptions.defaults(), NumaHome.NONE)
+                      .close())
           .satisfies(e -> assertThat(e.kind()).isEqualTo(Kind.UNSUPPORTED));
     } finally {
       Files.delete(file);

@@ -5,6 +5,7 @@ import io.gpunvme.cuda.StandIn;
 import io.gpunvme.cuda.cufile.CuFile;
 import io.gpunvme.cuda.cufile.FakeCuFile;
 import io.gpunvme.gpu.accel.GpuAccelerator;
+import io.gpunvme.nvme.pci.NumaHome;
 import java.nio.file.Path;
 import java.util.List;
 
@@ -60,7 +61,7 @@ public final class FakeGpuDirect {
   }
 
   CuFilePath open(Path file, boolean writable, GpuAccelerator gpu, CuFileOptions options) {
-    return CuFilePath.open(library, file.toString(), writable, gpu, options);
+    return CuFilePath.open(library, file.toString(), writable, gpu, options, NumaHome.NONE);
   }
 
   /** The {@code nth} call from now on fails, and those after it, {@code times} in all. */

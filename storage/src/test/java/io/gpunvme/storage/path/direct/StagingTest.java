@@ -12,6 +12,7 @@ import io.gpunvme.gpu.queue.FakeGpu;
 import io.gpunvme.gpu.queue.Placement;
 import io.gpunvme.gpu.transfer.InitiatorKind;
 import io.gpunvme.gpu.transfer.InitiatorOptions;
+import io.gpunvme.nvme.pci.NumaHome;
 import io.gpunvme.storage.GpuStorage;
 import io.gpunvme.storage.StorageAddress;
 import io.gpunvme.storage.StorageOptions;
@@ -42,7 +43,7 @@ class StagingTest {
   @Test
   void onAGpuAllOfItIsTakenWithTheFirst() {
     try (GpuAccelerator gpu = GpuAccelerator.open(fake.load().device(0));
-        StagingPool pool = StagingPool.forRounds(gpu, Placement.HOST)) {
+        StagingPool pool = StagingPool.forRounds(gpu, Placement.HOST, NumaHome.NONE)) {
       List<Staged> some = new ArrayList<>(List.of(pool.take()));
       int first = taken();
       while (some.size() < ALL) {
@@ -69,7 +70,7 @@ class StagingTest {
   @Test
   void elsewhereItIsTakenAsItIsNeeded() {
     try (CpuAccelerator cpu = CpuAccelerator.open();
-        StagingPool pool = StagingPool.forRounds(cpu, Placement.HOST)) {
+        StagingPool pool = StagingPool.forRounds(cpu, Placement.HOST, NumaHome.NONE)) {
       Staged one = pool.take();
       MemoryInUse taken = cpu.memoryInUse();
       assertThat(taken.device() + taken.pinned()).isEqualTo(StagingPool.BYTES_ON_HOST);

@@ -3,12 +3,20 @@ package io.gpunvme.storage.path.pinned;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.gpunvme.ffi.NumaCalls;
+import io.gpunvme.testing.FakeMachine;
+import java.nio.file.Path;
+import java.util.BitSet;
 import java.util.Collections;
 import java.util.List;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
 
 /** Nobody is at work in a transfer's memory when it has ended, and no part of it is left undone. */
 @Timeout(60)
@@ -48,6 +56,45 @@ class CopyWorkersTest {
         assertThat(done.get()).as("%d threads", threads).isEqualTo(TASKS);
         assertThat(atWork.get()).as("%d threads", threads).isZero();
       }
+    }
+  }
+
+  @Test
+  void threadsAreOnTheNodeAndTheCallerIsNot(@TempDir Path folder) {
+    BitSet all = NumaCalls.affinity();
+    int last = all.length() - 1;
+    Set<BitSet> seen = ConcurrentHashMap.newKeySet();
+    CountDownLatch others = new CountDownLatch(2);
+    Runnable other =
+        () -> {
+          seen.add(NumaCalls.affinity());
+          others.countDown();
+        };
+    try (CopyWorkers workers = new CopyWorkers(2, new FakeMachine(folder).home(last))) {
+      workers.run(
+          List.of(
+              () -> {
+                assertThat(NumaCalls.affinity()).isEqualTo(all);
+                await(others);
+              },
+              other,
+              other));
+    }
+    assertThat(seen).containsExactly(only(last));
+    assertThat(NumaCalls.affinity()).isEqualTo(all);
+  }
+
+  private static BitSet only(int processor) {
+    BitSet set = new BitSet();
+    set.set(processor);
+    return set;
+  }
+
+  private static void await(CountDownLatch latch) {
+    try {
+      latch.await();
+    } catch (InterruptedException e) {
+      throw new AssertionError(e);
     }
   }
 

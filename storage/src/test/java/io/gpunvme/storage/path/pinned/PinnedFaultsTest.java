@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 import io.gpunvme.ffi.Errno;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.transfer.Direction;
+import io.gpunvme.nvme.pci.NumaHome;
 import io.gpunvme.storage.path.PathCall;
 import io.gpunvme.storage.path.Range;
 import io.gpunvme.storage.path.StorageException;
@@ -74,6 +75,7 @@ final class PinnedFaultsTest {
               false,
               remote,
               OPTIONS.withEngine(engine).withDirect(direct),
+              NumaHome.NONE,
               io -> new FaultyIo(io, numbers, fault))) {
         body.accept(path, buffer);
         assertThat(path.chunksInUse()).isZero();
@@ -252,6 +254,7 @@ final class PinnedFaultsTest {
                 false,
                 remote,
                 OPTIONS.withDirect(DirectIo.TRUE),
+                NumaHome.NONE,
                 io -> new FaultyIo(io, numbers, most))) {
           Assumptions.assumeTrue(path.mode().contains("io_uring"), path.mode());
           List<Range> ranges =

@@ -8,6 +8,7 @@ import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.accel.GpuAccelerator;
 import io.gpunvme.gpu.accel.TestGpu;
 import io.gpunvme.gpu.transfer.Direction;
+import io.gpunvme.nvme.pci.NumaHome;
 import io.gpunvme.storage.injection.OwnProcess;
 import io.gpunvme.storage.path.PathCall;
 import io.gpunvme.storage.path.Range;
@@ -176,6 +177,7 @@ class PinnedPathGpuTest {
                 false,
                 gpu,
                 OPTIONS,
+                NumaHome.NONE,
                 io ->
                     new FaultyIo(
                         io,

@@ -81,7 +81,7 @@ class SlotStockTest {
   @Test
   void noMoreIsKeptThanTheMost() {
     try (GpuAccelerator gpu = GpuAccelerator.open(fake.load().device(0));
-        SlotStock stock = new SlotStock(gpu, 3L * CHUNK)) {
+        SlotStock stock = new SlotStock(gpu, gpu.home(), 3L * CHUNK)) {
       List<PinnedSlot> slots = new ArrayList<>();
       for (int i = 0; i < 5; i++) {
         slots.add(stock.take(CHUNK));
@@ -99,7 +99,7 @@ class SlotStockTest {
   @Test
   void whatIsKeptMakesRoomForAnotherSize() {
     try (GpuAccelerator gpu = GpuAccelerator.open(fake.load().device(0));
-        SlotStock stock = new SlotStock(gpu)) {
+        SlotStock stock = new SlotStock(gpu, gpu.home())) {
       stock.give(stock.take(CHUNK));
       fake.fail("cuMemHostAlloc", pinned() + 1, CudaException.OUT_OF_MEMORY);
       PinnedSlot other = stock.take(2 * CHUNK);

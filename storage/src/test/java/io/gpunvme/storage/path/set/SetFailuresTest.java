@@ -8,6 +8,7 @@ import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.CpuAccelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.transfer.Direction;
+import io.gpunvme.nvme.pci.NumaHome;
 import io.gpunvme.storage.path.PathCall;
 import io.gpunvme.storage.path.Range;
 import io.gpunvme.storage.path.StorageException;
@@ -33,7 +34,7 @@ class SetFailuresTest {
   }
 
   private static Member member(String name, ScriptedPath path) {
-    return new Member(name, path);
+    return new Member(name, path, NumaHome.NONE);
   }
 
   @Test

@@ -8,6 +8,7 @@ import io.gpunvme.gpu.queue.Placement;
 import io.gpunvme.gpu.transfer.InitiatorKind;
 import io.gpunvme.gpu.transfer.InitiatorOptions;
 import io.gpunvme.nvme.driver.ControllerOptions;
+import io.gpunvme.nvme.pci.NumaHome;
 import io.gpunvme.storage.path.ClosingPath;
 import io.gpunvme.storage.path.DataPath;
 import io.gpunvme.storage.path.DataPathContract;
@@ -85,7 +86,8 @@ class SetPathsTest {
       DataPath path =
           DirectPath.open(
               device.controller(), 1, accelerator, options, new ReentrantReadWriteLock(true));
-      return new Member(image.getFileName().toString(), new ClosingPath(path, device::close));
+      return new Member(
+          image.getFileName().toString(), new ClosingPath(path, device::close), NumaHome.NONE);
     }
   }
 
@@ -145,8 +147,8 @@ class SetPathsTest {
       spread(file, 2, UNIT);
       return new StripedPath(
           List.of(
-              new Member("a", MmapPath.open(member(file, 0), true, accelerator)),
-              new Member("b", MmapPath.open(member(file, 1), true, accelerator))),
+              new Member("a", MmapPath.open(member(file, 0), true, accelerator), NumaHome.NONE),
+              new Member("b", MmapPath.open(member(file, 1), true, accelerator), NumaHome.NONE)),
           UNIT);
     }
 

@@ -6,6 +6,7 @@ import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.CpuAccelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.transfer.Direction;
+import io.gpunvme.nvme.pci.NumaHome;
 import io.gpunvme.storage.path.MemberStats;
 import io.gpunvme.storage.path.PathCall;
 import io.gpunvme.storage.path.Range;
@@ -47,7 +48,7 @@ class SlowSetsTest {
               ScriptedPath path = new ScriptedPath(7);
               path.nanos = 100_000;
               paths.add(path);
-              return new Member("ssd" + m, path);
+              return new Member("ssd" + m, path, NumaHome.NONE);
             })
         .toList();
   }
