@@ -35,6 +35,7 @@ public final class NumaHome {
   private static final System.Logger LOG = System.getLogger("io.gpunvme.nvme.pci");
 
   private static final Pattern NODE = Pattern.compile("node(?<number>\\d{1,4})");
+  private static final Pattern CONTROLLER = Pattern.compile("nvme\\d+");
   private static final Pattern CPUS = Pattern.compile("(?<first>\\d{1,5})(-(?<last>\\d{1,5}))?");
   private static final int NONE_KNOWN = -1;
 
@@ -145,10 +146,17 @@ public final class NumaHome {
   private static List<Path> functionsUnder(Path device) {
     List<Path> below = SysFiles.children(device.resolve("slaves"));
     if (!below.isEmpty()) {
-      return below.stream().flatMap(slave -> functionsUnder(slave).stream()).toList();
+      return functionsUnder(below);
     }
     Path folder = SysFiles.real(device);
     while (folder != null) {
+      if (SysFiles.name(folder).startsWith("nvme-subsys")) {
+        // Of an SSD with several ports or controllers the kernel makes one disk.
+        return functionsUnder(
+            SysFiles.children(folder).stream()
+                .filter(child -> CONTROLLER.matcher(SysFiles.name(child)).matches())
+                .toList());
+      }
       if (PciAddress.find(SysFiles.name(folder)).isPresent()
           && Files.exists(folder.resolve("numa_node"))) {
         return List.of(folder);
@@ -156,6 +164,10 @@ public final class NumaHome {
       folder = folder.getParent();
     }
     return List.of();
+  }
+
+  private static List<Path> functionsUnder(List<Path> devices) {
+    return devices.stream().flatMap(one -> functionsUnder(one).stream()).toList();
   }
 
   private static Path nodeFolder(HostPaths paths) {

@@ -180,6 +180,17 @@ class NumaHomeTest {
     assertThat(homeOfDisk("253:0")).asString().endsWith("are on several");
   }
 
+  @Test
+  void aDiskOfSeveralControllersIsWhereTheyAre() {
+    twoNodes("0-3");
+    machine.numa(SSD.toString(), 3);
+    String subsystem = "sys/devices/virtual/nvme-subsystem/nvme-subsys0";
+    machine.folder(subsystem + "/nvme0n1/nvme0n1p1");
+    machine.link(subsystem + "/nvme0", FakeMachine.at(SSD.toString()) + "/nvme/nvme0");
+    machine.link("sys/dev/block/259:1", subsystem + "/nvme0n1/nvme0n1p1");
+    assertThat(homeOfDisk("259:1").node()).isEqualTo(3);
+  }
+
   // ---- processors
 
   @ParameterizedTest
