@@ -214,11 +214,7 @@ public final class NumaHome {
     if (!threads.isEmpty()) {
       text.add("threads are not placed: " + threads);
     }
-    return new NumaHome(
-        node,
-        threads.isEmpty() ? processors : new BitSet(),
-        memory.isEmpty(),
-        String.join("; ", text));
+    return new NumaHome(node, processors, memory.isEmpty(), String.join("; ", text));
   }
 
   private static String memoryRefusal(int node) {
@@ -236,11 +232,12 @@ public final class NumaHome {
     }
   }
 
+  /** Of the thread that opens the device. Another one may use others, and is placed by those. */
   private static String threadRefusal(BitSet processors) {
     try {
       return NumaCalls.affinity().intersects(processors)
           ? ""
-          : "the node has no processor that this process may have";
+          : "the node has no processor that this thread may use";
     } catch (PosixException e) {
       return "the kernel refuses (" + Errno.name(e.errno()) + ")";
     }

@@ -249,6 +249,27 @@ class NumaHomeTest {
   }
 
   @Test
+  void threadsOfOthersThanTheOpenerGoByTheirOwnProcessors() throws Exception {
+    BitSet all = NumaCalls.affinity();
+    int first = all.nextSetBit(0);
+    int last = all.length() - 1;
+    if (first == last) {
+      Assumptions.abort("one processor only");
+    }
+    twoNodes(Integer.toString(last));
+    machine.numa(SSD.toString(), 0);
+    NumaHome home =
+        run(
+            PLAIN,
+            () -> {
+              NumaCalls.setAffinity(bits(first));
+              return home("auto");
+            });
+    assertThat(home).asString().contains("threads are not placed");
+    assertThat(run(home.threads(PLAIN), NumaCalls::affinity)).isEqualTo(bits(last));
+  }
+
+  @Test
   void threadsStayWhereTheNodeHasNoProcessorForThem() throws Exception {
     twoNodes("0-3");
     machine.numa(SSD.toString(), 3);
@@ -256,7 +277,7 @@ class NumaHomeTest {
     assertThat(run(home.threads(PLAIN), NumaCalls::affinity)).isEqualTo(NumaCalls.affinity());
     assertThat(home)
         .asString()
-        .contains("threads are not placed: the node has no processor that this process may have");
+        .contains("threads are not placed: the node has no processor that this thread may use");
   }
 
   @Test
