@@ -691,4 +691,33 @@ void twin_cqe(u32 dw2, u32 dw3, u32* fields) {
   fields[3] = cqe_status(dw3);
 }
 
+// A page is missed `times` at a moment of the clock, and then leaves the cache, for a caller who sees the clock at `then`: whether a
+// tier keeps it that wants 3 misses and whose ages have 16.
+u32 twin_tier_keeps(u64 clock, u32 times, u64 then) {
+  constexpr u32 kPageShift = 12;
+  constexpr u64 kTag = 77;
+  static FrameSet set;
+  static char memory[kWays << kPageShift];
+  static const char page[1 << kPageShift] = {};
+  set = {};
+  u32 hand = 0;
+  u64 uses = 0;
+  HostTier tier = {};
+  tier.sets = &set;
+  tier.hands = &hand;
+  tier.uses = &uses;
+  tier.memory = memory;
+  tier.set_count = 1;
+  tier.age_shift = 4;
+  tier.page_shift = kPageShift;
+  tier.margin = 3;
+  for (u32 i = 0; i < times; i++) {
+    tier.misses = clock;
+    tier.note(kTag);
+  }
+  tier.misses = then;
+  tier.keep(kTag, page);
+  return static_cast<u32>(tier.inserts);
+}
+
 }  // extern "C"

@@ -110,6 +110,7 @@ struct alignas(128) HostTier {
   static constexpr u32 kCounters = 12;
   static constexpr u32 kMostUses = 15;
   static constexpr u32 kPlaces = 2;  // in which each page is counted
+  static constexpr u32 kEarlier = 0xFFFF - 16;  // so many ages and more: another thread has seen the clock later than this one
 
   // How often a page was missed of late; more, where others were counted in both of its places.
   GPUNVME_FN u32 uses_of(u64 tag) const {
@@ -140,9 +141,13 @@ struct alignas(128) HostTier {
     c.seen = mem::load(c.word);
     u32 now = static_cast<u32>(mem::load(&misses) >> age_shift) & 0xFFFF;
     u32 ages = (now - static_cast<u32>(c.seen)) & 0xFFFF;
+    if (ages > kEarlier) {
+      now -= ages;  // the other's age, as the counters have it
+      ages = 0;
+    }
     // Halved as often: of each four bits those that came from the next four are cut off.
     u64 halved = ages > 3 ? 0 : c.seen >> 16 >> ages & 0x111111111111ull * (kMostUses >> ages);
-    c.aged = halved << 16 | now;
+    c.aged = halved << 16 | (now & 0xFFFF);
     return c;
   }
 

@@ -442,4 +442,27 @@ class DeviceFunctionsTest {
       }
     }
   }
+
+  /** Its age goes round after 65536; another thread may have counted in a later one. */
+  @ParameterizedTest
+  @CsvSource({
+    "160, 2, 160, 0",
+    "160, 3, 160, 1",
+    "160, 5, 176, 0",
+    "160, 6, 176, 1",
+    "160, 12, 192, 1",
+    "160, 15, 224, 0",
+    "160, 3, 144, 1",
+    "160, 3, 0, 1",
+    "1048576, 3, 1048560, 1",
+    "1048560, 6, 1048576, 1",
+    "1048560, 3, 1048576, 0",
+    "160, 15, 523776, 0",
+    "160, 15, 1048000, 0",
+  })
+  void aTierKeepsWhatWasMissedOften(long clock, int times, long then, int kept) {
+    TwinLibrary.Function keeps =
+        library.function("twin_tier_keeps", int.class, long.class, int.class, long.class);
+    assertThat(keeps.callInt(clock, times, then)).isEqualTo(kept);
+  }
 }
