@@ -52,8 +52,8 @@ final class PlannedReads implements AutoCloseable {
   }
 
   /**
-   * @param halfBytes of staging memory, of which each read that stages has two; at least every
-   *     path's alignment
+   * @param halfBytes of staging memory at most, of which each read that stages has two; at least
+   *     every path's alignment
    */
   PlannedReads(Accelerator accelerator, Registrar registrar, long halfBytes) {
     this.accelerator = accelerator;
@@ -116,7 +116,7 @@ final class PlannedReads implements AutoCloseable {
       }
       turns.acquireUninterruptibly();
       try {
-        return run(rounds, call);
+        return run(rounds, bytesOfHalf(path, size), call);
       } finally {
         turns.release();
       }
@@ -130,10 +130,23 @@ final class PlannedReads implements AutoCloseable {
     }
   }
 
-  private boolean run(StagedRounds rounds, PathCall call) {
+  /**
+   * Memory takes long to come by, so a small file has little. It has powers of two: one that grows
+   * seldom needs more.
+   */
+  private long bytesOfHalf(DataPath path, long size) {
+    long most = Math.min(halfBytes, Math.max(size, path.alignment()));
+    return Math.min(halfBytes, Long.highestOneBit(2 * most - 1));
+  }
+
+  private boolean run(StagedRounds rounds, long bytes, PathCall call) {
     StagingHalves staging = free.poll();
+    if (staging != null && staging.bytes() < bytes) {
+      discard(staging);
+      staging = null;
+    }
     if (staging == null) {
-      staging = allocate(call);
+      staging = allocate(bytes, call);
     }
     if (staging == null) {
       return false;
@@ -147,9 +160,9 @@ final class PlannedReads implements AutoCloseable {
   }
 
   /** Null if the accelerator has no room for it. */
-  private @Nullable StagingHalves allocate(PathCall call) {
+  private @Nullable StagingHalves allocate(long bytes, PathCall call) {
     try {
-      return new StagingHalves(accelerator, registrar, halfBytes);
+      return new StagingHalves(accelerator, registrar, bytes);
     } catch (CudaException e) {
       if (e.code() == CudaException.OUT_OF_MEMORY) {
         return null;
@@ -175,7 +188,7 @@ final class PlannedReads implements AutoCloseable {
     try {
       staging.close();
     } catch (RuntimeException e) {
-      // The failure that made its copies useless is on its way to the caller.
+      // Nobody needs it any more; what made its copies useless is on its way to the caller.
     }
   }
 

@@ -12,6 +12,7 @@ import io.gpunvme.storage.path.StorageException;
  */
 final class StagingHalves implements AutoCloseable {
   private final Registrar registrar;
+  private final long bytes;
   private final Half[] halves = new Half[2];
 
   /**
@@ -27,6 +28,7 @@ final class StagingHalves implements AutoCloseable {
    */
   StagingHalves(Accelerator accelerator, Registrar registrar, long bytes) {
     this.registrar = registrar;
+    this.bytes = bytes;
     halves[0] = open(accelerator, bytes);
     try {
       halves[1] = open(accelerator, bytes);
@@ -54,6 +56,11 @@ final class StagingHalves implements AutoCloseable {
     } catch (StorageException e) {
       registrar.deregister(memory);
     }
+  }
+
+  /** Of each half at least. */
+  long bytes() {
+    return bytes;
   }
 
   /** The half of a round; those of two rounds that follow each other differ. */

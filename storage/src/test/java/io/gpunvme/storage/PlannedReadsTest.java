@@ -220,6 +220,35 @@ class PlannedReadsTest {
       assertThat(stats.stagedBytes()).isEqualTo(900 * 500);
     }
 
+    /**
+     * Memory takes long to come by: a file gets as much as it needs, and more once it has grown.
+     */
+    @Test
+    void aSmallFileHasLittleStagingMemory() {
+      try (PlannedReads planned = new PlannedReads(accelerator, Registrar.NONE, 1 << 20);
+          DeviceBuffer buffer = accelerator.allocate(BUFFER)) {
+        long before = taken();
+        for (long[] sizeAndHalf :
+            new long[][] {
+              {4096, 4096},
+              {5000, 8192},
+              {8192, 8192},
+              {300_000, 512 << 10},
+              {SIZE, 1 << 20},
+              {5000, 1 << 20}
+            }) {
+          planned.read(spy(512), near(2), List.of(buffer), sizeAndHalf[0], call);
+          assertThat(taken() - before)
+              .as("for %d bytes", sizeAndHalf[0])
+              .isEqualTo(2 * sizeAndHalf[1]);
+        }
+      }
+    }
+
+    private long taken() {
+      return accelerator.memoryInUse().device() + accelerator.memoryInUse().pinned();
+    }
+
     @Test
     void longRunsGoStraightToTheirPlace() {
       Ranges.Builder ranges = Ranges.builder().add(0, 1 << 20, 0, 0);

@@ -119,7 +119,7 @@ public final class DirectPath implements DataPath {
     this.initiators = initiators;
     placement = options.placement(controller, accelerator);
     NumaHome home = controller.function().home();
-    staging = StagingPool.forRounds(accelerator, placement, home);
+    staging = StagingPool.forRounds(accelerator, placement, home, namespace.bytes());
     pieces = placement.hostData() ? StagingPool.forPieces(accelerator, home) : staging;
     reason = options.avoidsCudaCopies(controller, accelerator) ? FOREIGN_CUDA : "";
     mode = options.initiator(accelerator) + "-initiated, " + placement + reason;

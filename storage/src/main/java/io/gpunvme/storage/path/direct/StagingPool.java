@@ -63,11 +63,18 @@ final class StagingPool implements AutoCloseable {
    * For transfers that read or write as much as they can at a time.
    *
    * @param home of memory that is not an accelerator's own
+   * @param there bytes that there are to be read; few, of an embedded SSD, need little memory
    */
-  static StagingPool forRounds(Accelerator accelerator, Placement placement, NumaHome home) {
-    return placement.hostData()
-        ? new StagingPool(accelerator, placement, home, MOST_ON_HOST, BYTES_ON_HOST)
-        : new StagingPool(accelerator, placement, home, MOST_ON_GPU, BYTES_ON_GPU);
+  static StagingPool forRounds(
+      Accelerator accelerator, Placement placement, NumaHome home, long there) {
+    long most = placement.hostData() ? BYTES_ON_HOST : BYTES_ON_GPU;
+    long needed = Math.ceilDiv(there, BYTES_FOR_PIECES) * BYTES_FOR_PIECES;
+    return new StagingPool(
+        accelerator,
+        placement,
+        home,
+        placement.hostData() ? MOST_ON_HOST : MOST_ON_GPU,
+        Math.clamp(needed, BYTES_FOR_PIECES, most));
   }
 
   /** For many threads that read piece by piece, in host memory. */

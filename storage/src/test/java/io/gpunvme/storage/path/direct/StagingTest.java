@@ -25,12 +25,14 @@ import java.util.SplittableRandom;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Memory for what cannot go straight to its buffer. */
 @Timeout(120)
 class StagingTest {
   private static final int ALL = 4;
+  private static final long MUCH = 1L << 40;
   private static final int MORE_THAN_SHORT = 256 << 10;
 
   private final FakeDriver fake = FakeDriver.fresh();
@@ -43,7 +45,7 @@ class StagingTest {
   @Test
   void onAGpuAllOfItIsTakenWithTheFirst() {
     try (GpuAccelerator gpu = GpuAccelerator.open(fake.load().device(0));
-        StagingPool pool = StagingPool.forRounds(gpu, Placement.HOST, NumaHome.NONE)) {
+        StagingPool pool = StagingPool.forRounds(gpu, Placement.HOST, NumaHome.NONE, MUCH)) {
       List<Staged> some = new ArrayList<>(List.of(pool.take()));
       int first = taken();
       while (some.size() < ALL) {
@@ -70,12 +72,24 @@ class StagingTest {
   @Test
   void elsewhereItIsTakenAsItIsNeeded() {
     try (CpuAccelerator cpu = CpuAccelerator.open();
-        StagingPool pool = StagingPool.forRounds(cpu, Placement.HOST, NumaHome.NONE)) {
+        StagingPool pool = StagingPool.forRounds(cpu, Placement.HOST, NumaHome.NONE, MUCH)) {
       Staged one = pool.take();
       MemoryInUse taken = cpu.memoryInUse();
       assertThat(taken.device() + taken.pinned()).isEqualTo(StagingPool.BYTES_ON_HOST);
       pool.give(one);
       assertThat(pool.take()).isSameAs(one);
+      pool.give(one);
+    }
+  }
+
+  /** Memory takes long to come by, so there is no more than is needed. */
+  @ParameterizedTest
+  @CsvSource({"16, 1048576", "1048577, 2097152", "3145728, 3145728", "33554432, 33554432", "33554433, 33554432"})
+  void ofLittleThereIsLittle(long there, long expected) {
+    try (CpuAccelerator cpu = CpuAccelerator.open();
+        StagingPool pool = StagingPool.forRounds(cpu, Placement.HOST, NumaHome.NONE, there)) {
+      Staged one = pool.take();
+      assertThat(one.memory().size()).isEqualTo(expected);
       pool.give(one);
     }
   }
