@@ -5,6 +5,7 @@ import java.lang.invoke.VarHandle;
 import java.nio.ByteOrder;
 import java.util.Arrays;
 import java.util.Objects;
+import java.util.zip.Checksum;
 
 /** Little-endian numbers in a part of an array that nobody changes any more. */
 final class Bytes {
@@ -66,6 +67,11 @@ final class Bytes {
   boolean equalTo(int from, byte[] other) {
     int first = at(from, other.length);
     return Arrays.equals(array, first, first + other.length, other, 0, other.length);
+  }
+
+  /** Adds bytes to a checksum. */
+  void update(Checksum sum, int from, int count) {
+    sum.update(array, at(from, count), count);
   }
 
   /** Bytes up to the first zero. */

@@ -1,5 +1,7 @@
 package io.gpunvme.storage.fs.ext4;
 
+import java.util.zip.CRC32C;
+
 /**
  * The checksums of metadata: CRC-32C without the usual inversion at the end, so that a result is
  * the start of the next part, and the CRC-16 of older group descriptors (polynomial 0x8005).
@@ -7,11 +9,16 @@ package io.gpunvme.storage.fs.ext4;
  * @see <a href="https://docs.kernel.org/filesystems/ext4/checksums.html">Checksums</a>
  */
 final class Checksums {
+  private static final int CRC32C_POLYNOMIAL = 0x82F63B78;
+
+  /** What is shorter is done before the processor's instruction is made ready. */
+  private static final int SHORT = 64;
+
   /** What both begin with. */
   static final int START = -1;
 
-  private static final int[] CRC32C = table(0x82F63B78);
-  private static final int[] CRC16 = table(0xA001);
+  private static final int[] TABLE32C = table(CRC32C_POLYNOMIAL);
+  private static final int[] TABLE16 = table(0xA001);
 
   private Checksums() {}
 
@@ -28,9 +35,39 @@ final class Checksums {
   }
 
   static int crc32c(int crc, Bytes bytes, int from, int count) {
+    if (count >= SHORT) {
+      CRC32C sum = from(crc);
+      bytes.update(sum, from, count);
+      return ~(int) sum.getValue();
+    }
     int c = crc;
     for (int i = from; i < from + count; i++) {
-      c = c >>> 8 ^ CRC32C[(c ^ bytes.u8(i)) & 0xFF];
+      c = c >>> 8 ^ TABLE32C[(c ^ bytes.u8(i)) & 0xFF];
+    }
+    return c;
+  }
+
+  /**
+   * Java's, which is the processor's instruction, as if it had come to {@code crc}: it begins
+   * always with the same, so the four bytes that lead from there to {@code crc} are put before.
+   */
+  private static CRC32C from(int crc) {
+    CRC32C sum = new CRC32C();
+    if (crc != START) {
+      int number = START ^ before(crc);
+      for (int shift = 0; shift < 32; shift += 8) {
+        sum.update(number >>> shift);
+      }
+    }
+    return sum;
+  }
+
+  /** What a checksum was before four bytes of zeros. */
+  private static int before(int crc) {
+    int c = crc;
+    for (int bit = 0; bit < 32; bit++) {
+      // The polynomial's highest bit says whether it was added.
+      c = c < 0 ? (c ^ CRC32C_POLYNOMIAL) << 1 | 1 : c << 1;
     }
     return c;
   }
@@ -39,7 +76,7 @@ final class Checksums {
   static int crc32c(int crc, int number) {
     int c = crc;
     for (int shift = 0; shift < 32; shift += 8) {
-      c = c >>> 8 ^ CRC32C[(c ^ number >>> shift) & 0xFF];
+      c = c >>> 8 ^ TABLE32C[(c ^ number >>> shift) & 0xFF];
     }
     return c;
   }
@@ -48,7 +85,7 @@ final class Checksums {
   static int crc32cZeros(int crc, int count) {
     int c = crc;
     for (int i = 0; i < count; i++) {
-      c = c >>> 8 ^ CRC32C[c & 0xFF];
+      c = c >>> 8 ^ TABLE32C[c & 0xFF];
     }
     return c;
   }
@@ -56,7 +93,7 @@ final class Checksums {
   static int crc16(int crc, Bytes bytes, int from, int count) {
     int c = crc & 0xFFFF;
     for (int i = from; i < from + count; i++) {
-      c = c >>> 8 ^ CRC16[(c ^ bytes.u8(i)) & 0xFF];
+      c = c >>> 8 ^ TABLE16[(c ^ bytes.u8(i)) & 0xFF];
     }
     return c;
   }
@@ -64,7 +101,7 @@ final class Checksums {
   static int crc16(int crc, int number) {
     int c = crc & 0xFFFF;
     for (int shift = 0; shift < 32; shift += 8) {
-      c = c >>> 8 ^ CRC16[(c ^ number >>> shift) & 0xFF];
+      c = c >>> 8 ^ TABLE16[(c ^ number >>> shift) & 0xFF];
     }
     return c;
   }

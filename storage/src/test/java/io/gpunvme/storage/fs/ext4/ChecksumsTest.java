@@ -41,6 +41,25 @@ class ChecksumsTest {
     assertThat(crc16).isEqualTo(Checksums.crc16(Checksums.START, all, 0, 100));
   }
 
+  /** The one way to come to a checksum is for short parts, the other for long ones. */
+  @Test
+  void itGoesOnAfterPartsOfAnyLength() {
+    SplittableRandom random = new SplittableRandom(3);
+    byte[] bytes = SourceTree.bytes(random, 1000);
+    CRC32C usual = new CRC32C();
+    usual.update(bytes);
+    Bytes all = new Bytes(bytes);
+    for (int round = 0; round < 500; round++) {
+      int crc = Checksums.START;
+      for (int at = 0; at < bytes.length; ) {
+        int count = Math.min(bytes.length - at, random.nextInt(200));
+        crc = Checksums.crc32c(crc, all, at, count);
+        at += count;
+      }
+      assertThat(crc).isEqualTo(~(int) usual.getValue());
+    }
+  }
+
   /** The check value of CRC-16/MODBUS: the same polynomial and start. */
   @Test
   void crc16IsThatOfPolynomial8005() {

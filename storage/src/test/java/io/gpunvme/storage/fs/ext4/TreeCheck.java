@@ -148,7 +148,7 @@ final class TreeCheck {
 
   static String digest(FileNode node) {
     MessageDigest digest = sha256();
-    byte[] buffer = new byte[1 << 20];
+    byte[] buffer = buffer(node.size());
     for (long at = 0; at < node.size(); ) {
       int n = (int) Math.min(buffer.length, node.size() - at);
       node.read(at, MemorySegment.ofArray(buffer).asSlice(0, n));
@@ -160,13 +160,18 @@ final class TreeCheck {
 
   static String digest(Path file) throws IOException {
     MessageDigest digest = sha256();
-    byte[] buffer = new byte[1 << 20];
+    byte[] buffer = buffer(Files.size(file));
     try (InputStream in = Files.newInputStream(file)) {
       for (int n = in.read(buffer); n >= 0; n = in.read(buffer)) {
         digest.update(buffer, 0, n);
       }
     }
     return HexFormat.of().formatHex(digest.digest());
+  }
+
+  /** Of one byte at least: most files are short, and 1 MiB for each is all that takes time. */
+  private static byte[] buffer(long size) {
+    return new byte[(int) Math.clamp(size, 1, 1 << 20)];
   }
 
   private static MessageDigest sha256() {
