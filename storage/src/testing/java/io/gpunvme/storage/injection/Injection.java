@@ -38,6 +38,22 @@ public final class Injection {
   /** The n-th place fails. */
   private record Fault(int n, Variety how) {}
 
+  /**
+   * The same for all scenarios: to load and link them anew takes longer than most of these. Each
+   * has the classes that it uses made ready by its runs without a fault.
+   */
+  private static final class Classes {
+    static final InjectedClasses ALL = load();
+
+    private static InjectedClasses load() {
+      try {
+        return new InjectedClasses();
+      } catch (ReflectiveOperationException e) {
+        throw new AssertionError(e);
+      }
+    }
+  }
+
   private final Class<?> scenarios;
   private final Path folder;
   private final Object budget;
@@ -48,7 +64,7 @@ public final class Injection {
    * @param folder for files
    */
   public Injection(Class<?> scenarios, Path folder) throws ReflectiveOperationException {
-    InjectedClasses classes = new InjectedClasses();
+    InjectedClasses classes = Classes.ALL;
     this.scenarios = classes.load(scenarios.getName());
     this.folder = folder;
     budget = classes.load("io.gpunvme.ffi.MemoryBudget").getMethod("here").invoke(null);
