@@ -42,16 +42,18 @@ public final class PrpWalker {
   }
 
   private void list(long from, long entries, List<Long> places) {
+    // A power of two: no divisions, of which there would be millions.
+    long mask = pageSize - 1;
     long at = from;
     for (long left = entries; left > 0; left--) {
-      boolean lastSlot = at % pageSize == pageSize - Long.BYTES;
+      boolean lastSlot = (at & mask) == pageSize - Long.BYTES;
       if (lastSlot && left > 1) {
         at = memory.applyAsLong(at);
-        require(at != 0 && at % pageSize == 0, "a pointer to the next list page", at);
+        require(at != 0 && (at & mask) == 0, "a pointer to the next list page", at);
         pointers++;
       }
       long entry = memory.applyAsLong(at);
-      require(entry != 0 && entry % pageSize == 0, "an entry of the list", entry);
+      require(entry != 0 && (entry & mask) == 0, "an entry of the list", entry);
       places.add(entry);
       at += Long.BYTES;
     }

@@ -15,9 +15,7 @@ import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.BitSet;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.SplittableRandom;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
@@ -140,7 +138,12 @@ class DeviceFunctionsTest {
     final int count;
     final long[] bus;
     final MemorySegment struct = arena.allocate(Buffer.SIZE, Buffer.SIZE);
-    final Map<Long, long[]> lists = new HashMap<>();
+
+    /**
+     * By their number from {@link #LISTS} on. An array: each entry of each list is looked up many
+     * times.
+     */
+    private final long[][] lists;
 
     Pages(int shift, int count, boolean scattered) {
       this.shift = shift;
@@ -150,6 +153,7 @@ class DeviceFunctionsTest {
       for (int i = 0; i < count; i++) {
         bus[i] = scattered ? random.nextLong(1, 1L << 40) * size : (77L + i) * size;
       }
+      lists = new long[2 * (count / ((int) (size / Long.BYTES) - 1) + 2)][];
       MemorySegment addresses = chains(size);
       MemorySegment table = arena.allocateFrom(ValueLayout.JAVA_LONG, bus);
       DeviceLayout.setLong(struct, Buffer.BYTES, size * count);
@@ -162,9 +166,8 @@ class DeviceFunctionsTest {
     /** The two chains of {@code namespace prp}; returns where their pages are, by turns. */
     private MemorySegment chains(long size) {
       int slots = (int) (size / Long.BYTES);
-      int pairs = count / (slots - 1) + 2;
-      MemorySegment addresses = arena.allocate(ValueLayout.JAVA_LONG, 2L * pairs);
-      for (int i = 0; i < 2 * pairs; i++) {
+      MemorySegment addresses = arena.allocate(ValueLayout.JAVA_LONG, lists.length);
+      for (int i = 0; i < lists.length; i++) {
         int page = i / 2 * (slots - 1) - i % 2 * slots / 2 + 1;
         long[] list = new long[slots];
         for (int slot = 0; slot < slots - 1; slot++, page++) {
@@ -172,25 +175,24 @@ class DeviceFunctionsTest {
         }
         list[slots - 1] = LISTS + (i + 2) * size;
         addresses.setAtIndex(ValueLayout.JAVA_LONG, i, LISTS + i * size);
-        lists.put(LISTS + i * size, list);
+        lists[i] = list;
       }
       return addresses;
     }
 
     long read(long address) {
-      long size = 1L << shift;
-      long[] list = lists.get(address & -size);
-      if (list == null) {
-        throw new AssertionError("no list page at %Xh".formatted(address & -size));
+      long page = address - LISTS >> shift;
+      if (page < 0 || page >= lists.length) {
+        throw new AssertionError("no list page at %Xh".formatted(address));
       }
-      return list[(int) (address % size / Long.BYTES)];
+      return lists[(int) page][(int) (address & (1L << shift) - 1) / Long.BYTES];
     }
 
     List<Long> expected(long offset, long bytes) {
-      List<Long> places = new ArrayList<>();
       long size = 1L << shift;
-      for (long at = offset; at < offset + bytes; at = (at / size + 1) * size) {
-        places.add(bus[(int) (at / size)] + at % size);
+      List<Long> places = new ArrayList<>();
+      for (long at = offset; at < offset + bytes; at = (at >> shift) + 1 << shift) {
+        places.add(bus[(int) (at >> shift)] + (at & size - 1));
       }
       return places;
     }
