@@ -64,6 +64,7 @@ final class FuzzedConnection {
   private final SplittableRandom random;
   private final SplittableRandom answers;
   private final Pages pages;
+  private final int spare;
   private final EventFd event;
   private final int[] oddities;
   private RawClient client;
@@ -77,12 +78,15 @@ final class FuzzedConnection {
   private Throwable failure;
 
   /**
+   * @param spare descriptor of a file as long as that of the pages, for what would give too much
    * @param oddities descriptors of files of other kinds
    */
-  FuzzedConnection(SplittableRandom random, Pages pages, EventFd event, int... oddities) {
+  FuzzedConnection(
+      SplittableRandom random, Pages pages, int spare, EventFd event, int... oddities) {
     this.random = random;
     this.answers = random.split();
     this.pages = pages;
+    this.spare = spare;
     this.event = event;
     this.oddities = oddities;
   }
@@ -204,11 +208,25 @@ final class FuzzedConnection {
       return true;
     }
     if (kind < 99) {
-      client.send(random.nextInt(0x1_0000), command, flags(), mutated(payload), descriptors);
+      ByteBuffer odd = mutated(payload);
+      if (command == Command.DMA_MAP && givesTooMuch(odd)) {
+        Arrays.setAll(descriptors, i -> descriptors[i] == pages.fd() ? spare : descriptors[i]);
+      }
+      client.send(random.nextInt(0x1_0000), command, flags(), odd, descriptors);
       return true;
     }
     raw(command, payload, descriptors);
     return random.nextBoolean();
+  }
+
+  /** Whether a mapping gives the server other pages than those that it may write to. */
+  private static boolean givesTooMuch(ByteBuffer mapping) {
+    if (mapping.limit() < Protocol.DMA_MAP_BYTES) {
+      return false;
+    }
+    long offset = mapping.getLong(RawClient.MAP_OFFSET);
+    long size = mapping.getLong(RawClient.MAP_SIZE);
+    return offset < FIRST_GIVEN * Pages.PAGE || size > AFTER_GIVEN * Pages.PAGE - offset;
   }
 
   private int flags() {

@@ -124,6 +124,11 @@ final class RawClient implements AutoCloseable {
     return ints(argsz, 0, index, 0, 0, 0, 0, 0);
   }
 
+  /** Where a mapping has its place in the file, and its length. */
+  static final int MAP_OFFSET = 8;
+
+  static final int MAP_SIZE = 24;
+
   static ByteBuffer mapping(int argsz, int flags, long offset, long address, long size) {
     return Protocol.payload(Protocol.DMA_MAP_BYTES)
         .putInt(argsz)

@@ -52,6 +52,7 @@ class VfioUserServerFuzzIT {
     try (SimulatedController controller = SimulatedController.create(config);
         VfioUserServer server = VfioUserServer.start(controller, folder.resolve("ssd"));
         Pages pages = Pages.allocate(64 * Pages.PAGE);
+        Pages spare = Pages.allocate(64 * Pages.PAGE);
         EventFd event = EventFd.create()) {
       pages.memory().fill(MARK);
       int[] oddities = {
@@ -65,7 +66,7 @@ class VfioUserServerFuzzIT {
       while (sent < MESSAGES) {
         int number = connections++;
         try {
-          connection(server.socket(), seed.random(number), pages, event, oddities);
+          connection(server.socket(), seed.random(number), pages, spare.fd(), event, oddities);
           if (number % HONEST_EVERY == 0) {
             honest(server.socket(), number);
             idle.awaitHere("after " + connections + " connections");
@@ -100,9 +101,9 @@ class VfioUserServerFuzzIT {
   }
 
   private void connection(
-      Path socket, SplittableRandom random, Pages pages, EventFd event, int[] oddities) {
+      Path socket, SplittableRandom random, Pages pages, int spare, EventFd event, int[] oddities) {
     long start = System.nanoTime();
-    FuzzedConnection connection = new FuzzedConnection(random, pages, event, oddities);
+    FuzzedConnection connection = new FuzzedConnection(random, pages, spare, event, oddities);
     sent += connection.run(socket, 1 + random.nextInt(MOST_IN_CONNECTION));
     taken += connection.taken();
     refused += connection.refused();
