@@ -158,7 +158,8 @@ GPUNVME_API int gpunvme_submit_write(
     gpunvme_storage *storage, const gpunvme_range *ranges, size_t count, gpunvme_request **request);
 
 /* In the order of a stream: later work in the stream sees the data of a read; a write takes the data that earlier work left. What an
-* earlier call writes in whichever stream is there for a later read of the same bytes, or under a later write. The
+* earlier call writes in whichever stream, from memory of whichever GPU, is there for a later read of the same bytes, or under a later
+* write. So what lets a stream come to its write must not lie behind a transfer of the same bytes in another stream. The
 * request is over when the storage has done its part. The memory of a read belongs to the stream until the stream has come to
 * that point, too: gpunvme_request_free waits for it. NULL is CUDA's legacy default stream. A stream that is being captured
 * is refused. Fails as unsupported on the stand-in.

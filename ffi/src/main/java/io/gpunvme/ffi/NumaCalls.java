@@ -28,8 +28,8 @@ public final class NumaCalls {
   /** The kernel takes one from the number of bits that it is told. */
   private static final long NODE_BITS = MAX_NODE + 2L;
 
-  /** Of a mask of processors; more than a kernel can count. */
-  private static final int CPU_BYTES = 8192;
+  /** Of a mask of processors: 8192, as many as a kernel can count. */
+  private static final int CPU_BYTES = 1024;
 
   private NumaCalls() {}
 

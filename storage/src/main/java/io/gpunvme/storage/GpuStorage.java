@@ -55,6 +55,9 @@ import org.jspecify.annotations.Nullable;
 public final class GpuStorage implements AutoCloseable {
   private static final RequestShape LONG_READ = new RequestShape(Direction.READ, 1, 1L << 30, 0);
 
+  /** Bytes of a transfer; to put a thread on a node takes it some microseconds. */
+  private static final long WORTH_A_MOVE = 1 << 20;
+
   private final StorageAddress address;
   private final Accelerator accelerator;
   private final StorageOptions options;
@@ -63,6 +66,10 @@ public final class GpuStorage implements AutoCloseable {
   private final PlannedReads planned;
   private final TransferThreads threads;
   private final SharedUse use;
+
+  /** Of all that share the source ({@link #on}). */
+  private final WritesInStreams writesInStreams;
+
   private @Nullable StreamTransfers streams;
 
   /** Those of {@link #on} that are not closed; guarded by itself. */
@@ -73,7 +80,7 @@ public final class GpuStorage implements AutoCloseable {
 
   GpuStorage(
       StorageAddress address, Accelerator accelerator, StorageOptions options, Source source) {
-    this(address, accelerator, options, source, _ -> {});
+    this(address, accelerator, options, source, new WritesInStreams(), _ -> {});
   }
 
   private GpuStorage(
@@ -81,7 +88,9 @@ public final class GpuStorage implements AutoCloseable {
       Accelerator accelerator,
       StorageOptions options,
       Source source,
+      WritesInStreams writesInStreams,
       Consumer<GpuStorage> forget) {
+    this.writesInStreams = writesInStreams;
     this.forget = forget;
     this.address = address;
     this.accelerator = accelerator;
@@ -95,7 +104,7 @@ public final class GpuStorage implements AutoCloseable {
       throw e;
     }
     planned = new PlannedReads(accelerator, paths);
-    threads = new TransferThreads(options.threads(), source.home());
+    threads = new TransferThreads(options.threads());
   }
 
   /**
@@ -181,7 +190,8 @@ public final class GpuStorage implements AutoCloseable {
     return use.during(
         () -> {
           GpuStorage theirs =
-              new GpuStorage(address, other, options, source.on(other), this::forget);
+              new GpuStorage(
+                  address, other, options, source.on(other), writesInStreams, this::forget);
           synchronized (others) {
             others.add(theirs);
           }
@@ -620,7 +630,7 @@ public final class GpuStorage implements AutoCloseable {
   public synchronized StreamTransfers streams() {
     StreamTransfers there = streams;
     if (there == null) {
-      there = new StreamTransfers(this, accelerator);
+      there = new StreamTransfers(this, accelerator, writesInStreams);
       streams = there;
     }
     return there;
@@ -673,7 +683,13 @@ public final class GpuStorage implements AutoCloseable {
   private Runnable run(
       Direction direction, List<Range> ranges, PathCall call, TransferFuture future) {
     try {
-      TransferResult result = transfer(direction, ranges, call);
+      TransferResult result =
+          transfer(
+              direction,
+              ranges,
+              buffers(ranges),
+              call,
+              (path, part) -> moveAtHome(path, direction, ranges, part));
       return () -> future.complete(result);
     } catch (Throwable e) {
       return () -> future.completeExceptionally(e);
@@ -725,6 +741,14 @@ public final class GpuStorage implements AutoCloseable {
       }
     }
     return all;
+  }
+
+  /** On the node of the SSD or file, if this is a thread of ours. */
+  private void moveAtHome(DataPath path, Direction direction, List<Range> ranges, PathCall call) {
+    long bytes = ranges.stream().mapToLong(Range::length).sum();
+    try (var _ = (bytes < WORTH_A_MOVE ? NumaHome.NONE : source.home()).thread()) {
+      move(path, direction, ranges, call);
+    }
   }
 
   private static void move(DataPath path, Direction direction, List<Range> ranges, PathCall call) {

@@ -39,6 +39,9 @@ final class StreamTransfer extends CompletableFuture<Void> {
 
   private boolean copying;
 
+  /** Ends waits for the writes of others. */
+  private final CompletableFuture<Void> givenUp = new CompletableFuture<>();
+
   /**
    * @param call the whole, whose range was checked
    * @param ended told when it is over, once
@@ -70,8 +73,13 @@ final class StreamTransfer extends CompletableFuture<Void> {
    */
   @Override
   public boolean cancel(boolean mayInterruptIfRunning) {
-    call.cancel();
+    giveUp();
     return !isDone();
+  }
+
+  private void giveUp() {
+    call.cancel();
+    givenUp.complete(null);
   }
 
   /**
@@ -96,7 +104,7 @@ final class StreamTransfer extends CompletableFuture<Void> {
       throw StorageFailures.of(e, call.source(), range.offset(), range.length());
     } finally {
       if (!begun) {
-        call.cancel();
+        giveUp();
         pieces.forEach(StreamTransfer::awaitQuietly);
         awaitCopies();
         range.buffer().release();
@@ -139,7 +147,9 @@ final class StreamTransfer extends CompletableFuture<Void> {
   /** Reads at once, unless the same bytes are still to be written by earlier work. */
   private CompletableFuture<TransferResult> fill(Range piece) {
     CompletableFuture<Void> written = writes.before(piece.offset(), piece.length());
-    return written.isDone() ? start(piece) : written.thenCompose(_ -> start(piece));
+    return written.isDone()
+        ? start(piece)
+        : CompletableFuture.anyOf(written, givenUp).thenCompose(_ -> start(piece));
   }
 
   private CompletableFuture<TransferResult> start(Range piece) {
@@ -178,7 +188,7 @@ final class StreamTransfer extends CompletableFuture<Void> {
     } catch (RuntimeException e) {
       throw StorageFailures.of(e, call.source(), offset, n);
     }
-    written.join();
+    CompletableFuture.anyOf(written, givenUp).join();
     call.throwIfCancelled(offset, n);
     storage.transfer(
         Direction.WRITE, List.of(new Range(offset, slot.memory(), 0, n)), call.part(call.source()));
@@ -187,7 +197,7 @@ final class StreamTransfer extends CompletableFuture<Void> {
   // ---- pieces that could not be put into the stream
 
   private void withdraw(StreamSlot slot, @Nullable CompletableFuture<?> filled) {
-    call.cancel();
+    giveUp();
     if (filled != null) {
       awaitQuietly(filled);
     }

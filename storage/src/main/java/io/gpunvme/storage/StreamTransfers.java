@@ -21,18 +21,21 @@ import java.util.concurrent.CompletableFuture;
  * Transfers in the order of CUDA streams. Safe for all threads.
  *
  * <p>Data of a read goes to pinned memory first, while the stream's earlier work goes on. The
- * stream itself gets only a wait for a word in that memory and a copy. Neither needs another
- * stream, so streams cannot wait for each other in a circle. For a write, the stream copies the
- * data to pinned memory, and it is written from there. A transfer of bytes that an earlier call
- * writes, in whichever stream, begins when those are written.
+ * stream itself gets only a wait for a word in that memory and a copy. For a write, the stream
+ * copies the data to pinned memory, and it is written from there.
+ *
+ * <p>A read or write of bytes that an earlier call writes, in whichever stream and for whichever
+ * GPU, begins when those are written, thus when that call's stream has come to it. Streams wait for
+ * nothing else of each other. So what lets a stream come to its write (a word, a host function)
+ * must not lie in another stream behind a transfer of the same bytes.
  *
  * <p>All transfers of a storage share 32 MiB of that memory, in 8 pieces of up to 4 MiB. A read
  * holds a piece until the stream has copied it, a write until it is written. A call that finds no
  * free piece waits for one. A transfer of more than 32 MiB waits until the stream has come to its
  * first pieces; a short one waits if streams that do not move hold all 8 pieces. So if your thread
  * lets a stream go on, by an event, a word or a host function, do that before the call, or have no
- * more than 8 pieces in streams that wait for your thread. Events that are recorded in other
- * streams before the call are safe.
+ * more than 8 pieces in streams that wait for your thread, reads behind their writes included.
+ * Events that are recorded in other streams before the call are safe.
  *
  * <p>The future of a successful read completes when the data is in pinned memory; the stream then
  * copies it. The future of a write completes when the data is written. {@code cancel} of the future
@@ -45,11 +48,14 @@ public final class StreamTransfers {
 
   private final GpuStorage storage;
   private final StreamSlots slots;
-  private final WritesInStreams writes = new WritesInStreams();
+  private final WritesInStreams writes;
   private final Set<StreamTransfer> underWay = new HashSet<>();
   private boolean closed;
 
-  StreamTransfers(GpuStorage storage, Accelerator accelerator) {
+  /**
+   * @param writes of all that write to the same bytes
+   */
+  StreamTransfers(GpuStorage storage, Accelerator accelerator, WritesInStreams writes) {
     String name = storage.address().toString();
     GpuAccelerator gpu =
         accelerator
@@ -64,6 +70,7 @@ public final class StreamTransfers {
                         accelerator.name() + " has no streams; use readAsync and writeAsync",
                         null));
     this.storage = storage;
+    this.writes = writes;
     slots = new StreamSlots(gpu, name);
     try {
       open();

@@ -16,7 +16,6 @@ import java.util.function.Supplier;
 final class TransferThreads {
   private static final long IDLE_SECONDS = 60;
 
-  private final NumaHome home;
   private final HandOver queue = new HandOver();
   private final ThreadPoolExecutor threads;
 
@@ -38,17 +37,15 @@ final class TransferThreads {
   }
 
   /**
-   * So many at most; those that have nothing to do end.
-   *
-   * @param home where they are while they transfer. When they tell its end they run code of others,
-   *     and are anywhere
+   * So many at most; those that have nothing to do end. They are {@link NumaHome#movable}: whoever
+   * transfers places them meanwhile. When they tell its end they run code of others, and are
+   * anywhere.
    */
-  TransferThreads(int most, NumaHome home) {
-    this(most, home, Thread.ofPlatform().daemon().name("gpunvme-transfer-", 1).factory());
+  TransferThreads(int most) {
+    this(most, Thread.ofPlatform().daemon().name("gpunvme-transfer-", 1).factory());
   }
 
-  TransferThreads(int most, NumaHome home, ThreadFactory factory) {
-    this.home = home;
+  TransferThreads(int most, ThreadFactory factory) {
     threads =
         new ThreadPoolExecutor(
             0,
@@ -105,7 +102,7 @@ final class TransferThreads {
 
   private void run(Supplier<Runnable> work) {
     Runnable told;
-    try (var _ = home.thread()) {
+    try {
       told = work.get();
     } finally {
       done();

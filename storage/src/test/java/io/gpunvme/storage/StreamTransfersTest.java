@@ -264,6 +264,68 @@ class StreamTransfersTest {
         .withMessage("held is closed");
   }
 
+  // ---- the same bytes
+
+  /** Of the same storage, or of what is open for another accelerator too. */
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void whatIsReadBehindAWriteIsReadWhenItIsWritten(boolean elsewhere) throws Exception {
+    if (elsewhere) {
+      allowed.release();
+    }
+    StreamTransfers readers = elsewhere ? storage.on(gpu).streams() : streams;
+    begun.drainPermits();
+    fake.blockCuda("cuEventSynchronize");
+    CompletableFuture<Void> write = streams.write(0, buffer, 0, 512, stream);
+    CompletableFuture<Void> read = readers.read(511, buffer, 0, 100, stream);
+    CompletableFuture<Void> other = readers.read(512, buffer, 0, 100, stream);
+    begun.acquire();
+    allowed.release();
+    await(other);
+    assertThat(begun.tryAcquire()).as("the stream has not come to the write").isFalse();
+    fake.blockCuda("");
+    begun.acquire();
+    assertThat(begun.tryAcquire()).as("it is being written").isFalse();
+    allowed.release();
+    await(write);
+    begun.acquire();
+    allowed.release();
+    await(read);
+    assertThat(begun.tryAcquire()).isFalse();
+  }
+
+  @Test
+  void twoWritesKeepTheirOrder() throws Exception {
+    CompletableFuture<Void> first = streams.write(0, buffer, 0, 512, stream);
+    CompletableFuture<Void> second = streams.write(0, buffer, 0, 512, stream);
+    begun.acquire();
+    assertThat(begun.tryAcquire(50, TimeUnit.MILLISECONDS)).as("beside the first").isFalse();
+    allowed.release();
+    await(first);
+    begun.acquire();
+    allowed.release();
+    await(second);
+  }
+
+  /** What it waits for may be another stream's, which does not come to its write. */
+  @ParameterizedTest
+  @EnumSource
+  void whatWaitsForAWriteCanBeCancelled(Way way) throws Exception {
+    allowAll();
+    fake.blockCuda("cuEventSynchronize");
+    CompletableFuture<Void> write = streams.write(0, buffer, 0, 512, stream);
+    fake.awaitBlockedCuda(1);
+    CompletableFuture<Void> behind = way.start(this, 0, 0, 512);
+    assertThat(behind.cancel(true)).isTrue();
+    // It waits for its own stream, and the storage has done nothing for it.
+    fake.awaitBlockedCuda(2);
+    fake.blockCuda("");
+    assertFails(behind, Kind.CANCELLED);
+    await(write);
+    begun.drainPermits();
+    assertNoSlotIsLost();
+  }
+
   // ---- refusals
 
   @ParameterizedTest

@@ -3,13 +3,7 @@ package io.gpunvme.storage;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
-import io.gpunvme.ffi.NumaCalls;
-import io.gpunvme.nvme.pci.NumaHome;
-import io.gpunvme.testing.FakeMachine;
-import java.nio.file.Path;
-import java.util.BitSet;
 import java.util.Set;
-import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.RejectedExecutionException;
@@ -17,19 +11,18 @@ import java.util.concurrent.Semaphore;
 import java.util.concurrent.ThreadFactory;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
-import org.junit.jupiter.api.io.TempDir;
 
 @Timeout(60)
 class TransferThreadsTest {
   private static final int MOST = 3;
 
-  private final TransferThreads threads = new TransferThreads(MOST, NumaHome.NONE);
+  private final TransferThreads threads = new TransferThreads(MOST);
   private final Set<String> names = ConcurrentHashMap.newKeySet();
 
   @Test
   void aThreadThatWaitsIsTakenBeforeOneIsMade() throws InterruptedException {
     int times = 50;
-    TransferThreads many = new TransferThreads(times, NumaHome.NONE);
+    TransferThreads many = new TransferThreads(times);
     for (int i = 0; i < times; i++) {
       CountDownLatch done = new CountDownLatch(1);
       execute(
@@ -92,24 +85,6 @@ class TransferThreadsTest {
         });
   }
 
-  /** What it returns may be code of others, which would leave its own threads on the node. */
-  @Test
-  void threadsAreOnTheNodeWhileTheyTransfer(@TempDir Path folder) throws Exception {
-    BitSet all = NumaCalls.affinity();
-    int last = all.length() - 1;
-    TransferThreads pool = new TransferThreads(1, new FakeMachine(folder).home(last));
-    CompletableFuture<BitSet> during = new CompletableFuture<>();
-    CompletableFuture<BitSet> afterwards = new CompletableFuture<>();
-    pool.execute(
-        () -> {
-          during.complete(NumaCalls.affinity());
-          return () -> afterwards.complete(NumaCalls.affinity());
-        });
-    assertThat(during.get().stream()).containsExactly(last);
-    assertThat(afterwards.get()).isEqualTo(all);
-    pool.end();
-  }
-
   /** What it returns does not count any more: it may end the threads, and wait for them. */
   @Test
   void theLastWorkMayEndTheThreads() throws InterruptedException {
@@ -136,7 +111,7 @@ class TransferThreadsTest {
         _ -> {
           throw new OutOfMemoryError("unable to create native thread");
         };
-    TransferThreads pool = new TransferThreads(2, NumaHome.NONE, none);
+    TransferThreads pool = new TransferThreads(2, none);
     assertThatExceptionOfType(RejectedExecutionException.class)
         .isThrownBy(() -> execute(pool, () -> {}))
         .withMessageContaining("no thread left");
@@ -147,7 +122,7 @@ class TransferThreadsTest {
   @Test
   void workBesideTheEnd() throws InterruptedException {
     for (int round = 0; round < 200; round++) {
-      TransferThreads pool = new TransferThreads(1, NumaHome.NONE);
+      TransferThreads pool = new TransferThreads(1);
       Set<Integer> taken = ConcurrentHashMap.newKeySet();
       Set<Integer> done = ConcurrentHashMap.newKeySet();
       Thread giver =

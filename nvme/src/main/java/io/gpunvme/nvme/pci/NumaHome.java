@@ -1,6 +1,7 @@
 package io.gpunvme.nvme.pci;
 
 import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.base.Uninterrupted;
 import io.gpunvme.ffi.Errno;
 import io.gpunvme.ffi.NumaCalls;
 import io.gpunvme.ffi.PosixException;
@@ -15,6 +16,7 @@ import java.util.NavigableSet;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.ThreadFactory;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Supplier;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -25,11 +27,11 @@ import java.util.stream.Collectors;
  * uses, and our own threads that serve it.
  *
  * <p>A node is preferred, never demanded: memory comes from other nodes when it is full. What the
- * user has set (numactl, a cpuset) is never widened: a memory policy that is there already stays,
- * and threads keep to the processors that they have. Where there is one node only, or none is
- * known, nothing is done. {@link #toString} tells which of this holds.
+ * user has set (numactl, a cpuset) is never widened: where a memory policy is there already nothing
+ * is placed, and threads keep to the processors that they have. Where there is one node only, or
+ * none is known, nothing is done. {@link #toString} tells which of this holds.
  *
- * <p>Immutable, safe for all threads.
+ * <p>Safe for all threads.
  */
 public final class NumaHome {
   private static final System.Logger LOG = System.getLogger("io.gpunvme.nvme.pci");
@@ -51,6 +53,7 @@ public final class NumaHome {
   private final BitSet processors;
   private final boolean placesMemory;
   private final String text;
+  private final AtomicBoolean warned = new AtomicBoolean();
 
   private NumaHome(int node, BitSet processors, boolean placesMemory, String text) {
     this.node = node;
@@ -126,13 +129,13 @@ public final class NumaHome {
         search.get().stream()
             .map(folder -> (int) SysFiles.number(folder.resolve("numa_node"), NONE_KNOWN))
             .collect(Collectors.toCollection(TreeSet::new));
+    if (told.isEmpty() || told.contains(NONE_KNOWN)) {
+      return nowhere("the kernel names none for " + device);
+    }
     if (told.size() > 1) {
       return nowhere("the SSDs of " + device + " are on several");
     }
-    int node = told.isEmpty() ? NONE_KNOWN : told.iterator().next();
-    if (node < 0) {
-      return nowhere("the kernel names none for " + device);
-    }
+    int node = told.iterator().next();
     return nodes.contains(node)
         ? on(paths, node, "of " + device)
         : nowhere("the kernel names node " + node + " for " + device + ", which is not there");
@@ -144,12 +147,13 @@ public final class NumaHome {
 
   /** The PCI functions that a block device is on. */
   private static List<Path> functionsUnder(Path device) {
-    List<Path> below = SysFiles.children(device.resolve("slaves"));
-    if (!below.isEmpty()) {
-      return functionsUnder(below);
-    }
     Path folder = SysFiles.real(device);
     while (folder != null) {
+      // Of a partition the disk knows them.
+      List<Path> below = SysFiles.children(folder.resolve("slaves"));
+      if (!below.isEmpty()) {
+        return functionsUnder(below);
+      }
       if (SysFiles.name(folder).startsWith("nvme-subsys")) {
         // Of an SSD with several ports or controllers the kernel makes one disk.
         return functionsUnder(
@@ -202,44 +206,71 @@ public final class NumaHome {
   // ---- what the kernel lets us do
 
   private static NumaHome on(HostPaths paths, int node, String why) {
+    if (hasPolicy()) {
+      return nowhere("this process has a memory policy already (numactl)");
+    }
     BitSet processors =
         processors(SysFiles.text(nodeFolder(paths).resolve("node" + node).resolve("cpulist")));
     String memory = memoryRefusal(node);
-    String threads = threadRefusal(processors);
+    String threads = threadRefusal();
     List<String> text = new ArrayList<>();
     text.add("NUMA node " + node + " (" + why + ")");
     if (!memory.isEmpty()) {
       text.add("memory is not placed: " + memory);
     }
     if (!threads.isEmpty()) {
+      processors.clear();
       text.add("threads are not placed: " + threads);
+    } else if (!NumaCalls.affinity().intersects(processors)) {
+      // Another thread may use others, and is placed by those.
+      text.add("threads are not placed: the node has no processor that this thread may use");
     }
     return new NumaHome(node, processors, memory.isEmpty(), String.join("; ", text));
   }
 
+  /** Where the kernel does not tell, nobody can have set one. */
+  private static boolean hasPolicy() {
+    try {
+      return !NumaCalls.hasUsualMemory();
+    } catch (PosixException e) {
+      return false;
+    }
+  }
+
   private static String memoryRefusal(int node) {
     try {
-      if (!NumaCalls.hasUsualMemory()) {
-        return "this process has a memory policy already (numactl)";
-      }
       NumaCalls.preferNode(node);
       NumaCalls.useUsualMemory();
       return "";
     } catch (PosixException e) {
       return e.errno() == Errno.EINVAL
           ? "the node has no memory that this process may have"
-          : "the kernel refuses (" + Errno.name(e.errno()) + ")";
+          : refusal(e);
     }
   }
 
-  /** Of the thread that opens the device. Another one may use others, and is placed by those. */
-  private static String threadRefusal(BitSet processors) {
+  private static String refusal(PosixException e) {
+    return "the kernel refuses (" + Errno.name(e.errno()) + ")";
+  }
+
+  /**
+   * Tries it with a thread of ours, and the processors that it has: those of the caller's stay what
+   * the kernel has given it.
+   */
+  private static String threadRefusal() {
+    String[] said = {"nobody could try"};
+    Thread probe =
+        Thread.ofPlatform().daemon().name("gpunvme-numa").start(() -> said[0] = ownProcessors());
+    Uninterrupted.join(probe);
+    return said[0];
+  }
+
+  private static String ownProcessors() {
     try {
-      return NumaCalls.affinity().intersects(processors)
-          ? ""
-          : "the node has no processor that this thread may use";
+      NumaCalls.setAffinity(NumaCalls.affinity());
+      return "";
     } catch (PosixException e) {
-      return "the kernel refuses (" + Errno.name(e.errno()) + ")";
+      return refusal(e);
     }
   }
 
@@ -271,10 +302,18 @@ public final class NumaHome {
         return NOTHING;
       }
       NumaCalls.preferNode(node);
-      return NumaCalls::useUsualMemory;
-    } catch (PosixException e) {
-      warn("memory", e);
+      return this::useUsualMemory;
+    } catch (RuntimeException | Error e) {
+      warn("memory is not placed on", e);
       return NOTHING;
+    }
+  }
+
+  private void useUsualMemory() {
+    try {
+      NumaCalls.useUsualMemory();
+    } catch (RuntimeException | Error e) {
+      warn("memory of a thread stays on", e);
     }
   }
 
@@ -330,8 +369,8 @@ public final class NumaHome {
       }
       NumaCalls.setAffinity(here);
       return () -> letGo(before);
-    } catch (PosixException e) {
-      warn("a thread", e);
+    } catch (RuntimeException | Error e) {
+      warn("threads are not placed on", e);
       return NOTHING;
     }
   }
@@ -339,14 +378,19 @@ public final class NumaHome {
   private void letGo(BitSet before) {
     try {
       NumaCalls.setAffinity(before);
-    } catch (PosixException e) {
-      LOG.log(Level.WARNING, "a thread stays on NUMA node " + node + ": " + e.getMessage());
+    } catch (RuntimeException | Error e) {
+      warn("a thread stays on", e);
     }
   }
 
-  /** It was allowed when this was opened: what the process may have was changed since. */
-  private void warn(String what, PosixException e) {
-    LOG.log(Level.WARNING, what + " is not placed on NUMA node " + node + ": " + e.getMessage());
+  /**
+   * It was allowed when this was opened: what the process may have was changed since. Told once,
+   * and never thrown: whoever is placed has memory to keep and work to do.
+   */
+  private void warn(String what, Throwable e) {
+    if (warned.compareAndSet(false, true)) {
+      LOG.log(Level.WARNING, what + " NUMA node " + node + ": " + e);
+    }
   }
 
   /** What was chosen, and what of it could not be done, in one line. */
