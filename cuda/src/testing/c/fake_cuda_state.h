@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #ifndef FAKE_VERSION
 #define FAKE_VERSION 13000
@@ -56,7 +58,7 @@ static struct {
 static int used; // Behind the last slot that ever was.
 static struct {
   char name[64];
-  int calls;
+  int calls, placed; // Those by a thread with a memory policy.
   char last[TEXT];
 } names[MAX_NAMES];
 static char fail_name[64], block_name[64];
@@ -80,6 +82,12 @@ static int slot_of(const char *name) {
   abort();
 }
 
+// Whether memory that this thread touches first is where the thread wants it.
+static int has_memory_policy(void) {
+  int mode = 0;
+  return syscall(SYS_get_mempolicy, &mode, NULL, 0L, NULL, 0L) == 0 && mode != 0;
+}
+
 // Writes the call down; the code that a test wants from it, or 0.
 static int called(const char *name, const char *format, ...) {
   va_list arguments;
@@ -89,6 +97,7 @@ static int called(const char *name, const char *format, ...) {
   }
   int slot = slot_of(name);
   int number = ++names[slot].calls;
+  names[slot].placed += has_memory_policy();
   va_start(arguments, format);
   vsnprintf(names[slot].last, TEXT, format, arguments);
   va_end(arguments);
@@ -220,6 +229,7 @@ int fake_live(void);
 int fake_live_but_modules(void);
 const char *fake_name(int index);
 int fake_calls(const char *name);
+int fake_placed(const char *name);
 const char *fake_last(const char *name);
 
 void fake_reset(void) {
@@ -283,5 +293,7 @@ const char *fake_name(int index) {
 }
 
 int fake_calls(const char *name) { return names[slot_of(name)].calls; }
+
+int fake_placed(const char *name) { return names[slot_of(name)].placed; }
 
 const char *fake_last(const char *name) { return names[slot_of(name)].last; }

@@ -90,6 +90,11 @@ public final class FakeDriver {
     return library.callInt("fake_calls", name);
   }
 
+  /** Calls of a function by threads that had a memory policy. */
+  public int placed(String name) {
+    return library.callInt("fake_placed", name);
+  }
+
   /** Arguments of the last call of a function. */
   public String last(String name) {
     return library.callText("fake_last", name);

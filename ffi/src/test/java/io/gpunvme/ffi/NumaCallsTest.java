@@ -4,10 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.gpunvme.testing.MemoryPolicies;
 import java.util.BitSet;
 import java.util.concurrent.Callable;
 import java.util.concurrent.FutureTask;
-import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 
 /** In threads of their own: what is done to a thread stays with it. */
@@ -18,17 +18,9 @@ class NumaCallsTest {
     return task.get();
   }
 
-  private static void needPolicies() {
-    try {
-      NumaCalls.hasUsualMemory();
-    } catch (PosixException e) {
-      Assumptions.abort("this process may have no memory policy: " + e.getMessage());
-    }
-  }
-
   @Test
   void aThreadPrefersANodeAndNoLongerDoes() throws Exception {
-    needPolicies();
+    MemoryPolicies.needNode0();
     assertThat(
             inAThread(
                 () -> {
@@ -44,7 +36,7 @@ class NumaCallsTest {
 
   @Test
   void aNodeThatIsNotThereIsRefused() {
-    needPolicies();
+    MemoryPolicies.need();
     for (int node : new int[] {64, 1023, NumaCalls.MAX_NODE}) {
       assertThatThrownBy(() -> NumaCalls.preferNode(node))
           .isInstanceOfSatisfying(

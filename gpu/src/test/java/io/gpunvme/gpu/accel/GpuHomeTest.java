@@ -7,19 +7,22 @@ import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.cuda.CudaDevice;
 import io.gpunvme.cuda.FakeDriver;
 import io.gpunvme.ffi.NumaCalls;
-import io.gpunvme.ffi.PosixException;
 import io.gpunvme.nvme.pci.NumaHome;
+import io.gpunvme.sim.SimConfig;
+import io.gpunvme.sim.SimulatedController;
 import io.gpunvme.testing.FakeMachine;
+import io.gpunvme.testing.ForwardingFunction;
+import io.gpunvme.testing.MemoryPolicies;
 import java.nio.file.Path;
 import java.util.Map;
-import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /** On which NUMA node a GPU's pinned memory is: made-up nodes, but for node 0. */
 class GpuHomeTest {
-  private final CudaDevice device = FakeDriver.fresh().load().device(0);
+  private final FakeDriver fake = FakeDriver.fresh();
+  private final CudaDevice device = fake.load().device(0);
 
   @TempDir Path folder;
   private FakeMachine machine;
@@ -61,15 +64,57 @@ class GpuHomeTest {
         .hasMessage("GPUNVME_GPU_NUMA: numa=near: must be auto, off or the number of a NUMA node");
   }
 
+  private void assertAllIsPlaced(int pieces) {
+    assertThat(fake.calls("cuMemHostAlloc")).isEqualTo(pieces);
+    assertThat(fake.placed("cuMemHostAlloc")).as("on the node").isEqualTo(pieces);
+    assertThat(NumaCalls.hasUsualMemory()).as("the thread is as it was").isTrue();
+  }
+
   @Test
-  void pinningLeavesTheThreadAsItWas() {
-    try {
-      Assumptions.assumeTrue(NumaCalls.hasUsualMemory(), "this process has a memory policy");
-    } catch (PosixException e) {
-      Assumptions.abort("this process may have no memory policy: " + e.getMessage());
-    }
+  void whatIsPinnedIsPlaced() {
+    MemoryPolicies.needNode0();
     try (GpuAccelerator gpu = open(Map.of())) {
-      gpu.allocatePinned(1).close();
+      int own = fake.calls("cuMemHostAlloc");
+      assertThat(own).isPositive();
+      assertAllIsPlaced(own);
+      gpu.allocatePinned(1);
+      assertAllIsPlaced(own + 1);
+    }
+    try (GpuAccelerator gpu = open("off")) {
+      int before = fake.placed("cuMemHostAlloc");
+      gpu.allocatePinned(1);
+      assertThat(fake.placed("cuMemHostAlloc")).isEqualTo(before);
+    }
+  }
+
+  @Test
+  void soIsWhatEmbeddedControllersCopyThrough() {
+    MemoryPolicies.needNode0();
+    try (GpuAccelerator gpu = open(Map.of());
+        SimulatedController ssd = SimulatedController.create(SimConfig.parse("size=1MiB"))) {
+      int before = fake.calls("cuMemHostAlloc");
+      gpu.allocate(1).mapFor(ssd);
+      int stock = fake.calls("cuMemHostAlloc") - before;
+      assertThat(stock).isPositive();
+      assertAllIsPlaced(before + stock);
+    }
+  }
+
+  @Test
+  void soIsWhatControllersOfOtherProcessesReach() {
+    MemoryPolicies.needNode0();
+    try (GpuAccelerator gpu = open(Map.of());
+        SimulatedController ssd = SimulatedController.create(SimConfig.parse("size=1MiB"))) {
+      gpu.servePinned(
+          new ForwardingFunction(ssd) {
+            @Override
+            public boolean needsDescriptors() {
+              return true;
+            }
+          });
+      gpu.allocatePinned(1);
+      assertThat(fake.calls("cuMemHostRegister_v2")).isOne();
+      assertThat(fake.placed("cuMemHostRegister_v2")).isOne();
       assertThat(NumaCalls.hasUsualMemory()).isTrue();
     }
   }

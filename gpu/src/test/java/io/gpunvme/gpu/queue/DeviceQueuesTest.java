@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.CpuAccelerator;
+import io.gpunvme.gpu.accel.PolicyAccelerator;
 import io.gpunvme.gpu.queue.DeviceLayout.Errors;
 import io.gpunvme.gpu.queue.DeviceLayout.Queue;
 import io.gpunvme.gpu.queue.DeviceLayout.Slot;
@@ -15,15 +16,22 @@ import io.gpunvme.nvme.driver.NvmeController;
 import io.gpunvme.nvme.driver.QueuePair.State;
 import io.gpunvme.nvme.driver.RecoveryOutcome;
 import io.gpunvme.nvme.driver.RecoveryOutcome.Rung;
+import io.gpunvme.nvme.pci.NumaHome;
+import io.gpunvme.nvme.pci.PciFunction;
 import io.gpunvme.sim.SimConfig;
 import io.gpunvme.sim.SimulatedController;
+import io.gpunvme.testing.FakeMachine;
+import io.gpunvme.testing.ForwardingFunction;
+import io.gpunvme.testing.MemoryPolicies;
 import java.lang.foreign.MemorySegment;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 
 /** The structures that kernels get, looked at as the kernels do: by address. */
 class DeviceQueuesTest {
@@ -97,6 +105,32 @@ class DeviceQueuesTest {
       assertThat(DeviceLayout.getLong(array(queue, Queue.FREE_SLOTS, 8), 0)).isEqualTo(-1L);
       assertThat(DeviceLayout.getInt(struct(queue), Queue.FREE_TAIL)).isZero();
       assertThat(queues.shared()).isTrue();
+    }
+  }
+
+  @Test
+  void ringsInHostMemoryAreOnTheSsdsNode(@TempDir Path folder) {
+    MemoryPolicies.needNode0();
+    NumaHome home = new FakeMachine(folder).home(0);
+    PciFunction placed =
+        new ForwardingFunction(SimulatedController.create(SimConfig.parse("size=1MiB"))) {
+          @Override
+          public NumaHome home() {
+            return home;
+          }
+        };
+    try (PolicyAccelerator cpu = new PolicyAccelerator();
+        NvmeController on = NvmeController.open(placed, ControllerOptions.defaults())) {
+      int before = cpu.placed().size();
+      try (DeviceQueues queues =
+          new DeviceQueues(on, cpu, DeviceQueueOptions.exclusive(Placement.HOST, 1, 4))) {
+        assertThat(queues.queues()).hasSize(1);
+        // Beside them there is the word that stops kernels, which is the accelerator's.
+        assertThat(cpu.placed().subList(before, cpu.placed().size()))
+            .filteredOn(p -> p)
+            .as("submissions and completions")
+            .hasSize(2);
+      }
     }
   }
 

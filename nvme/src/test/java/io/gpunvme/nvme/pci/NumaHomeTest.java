@@ -5,13 +5,14 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.ffi.NumaCalls;
-import io.gpunvme.ffi.PosixException;
 import io.gpunvme.testing.FakeMachine;
+import io.gpunvme.testing.MemoryPolicies;
 import java.nio.file.Path;
 import java.util.BitSet;
 import java.util.concurrent.Callable;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.ThreadFactory;
+import java.util.stream.Collectors;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -57,14 +58,9 @@ class NumaHomeTest {
     return task.get();
   }
 
-  private static void needPolicies() {
-    try {
-      if (!NumaCalls.hasUsualMemory()) {
-        Assumptions.abort("this process has a memory policy");
-      }
-    } catch (PosixException e) {
-      Assumptions.abort("this process may have no memory policy: " + e.getMessage());
-    }
+  /** The processors that this process may use, as the kernel lists a node's. */
+  private static String ours() {
+    return NumaCalls.affinity().stream().mapToObj(String::valueOf).collect(Collectors.joining(","));
   }
 
   private static BitSet bits(int... numbers) {
@@ -309,8 +305,8 @@ class NumaHomeTest {
 
   @Test
   void memoryIsPreferredOnTheNodeForAWhile() {
-    needPolicies();
-    twoNodes("0-3");
+    MemoryPolicies.needNode0();
+    twoNodes(ours());
     machine.numa(SSD.toString(), 0);
     NumaHome home = home("auto");
     assertThat(home).hasToString("NUMA node 0 (of 0000:01:00.0)");
@@ -326,7 +322,7 @@ class NumaHomeTest {
 
   @Test
   void aPolicyOfTheUsersStays() throws Exception {
-    needPolicies();
+    MemoryPolicies.needNode0();
     twoNodes("0-3");
     machine.numa(SSD.toString(), 0);
     run(
@@ -343,7 +339,7 @@ class NumaHomeTest {
 
   @Test
   void memoryStaysUsualWhereTheKernelHasNoneOnTheNode() {
-    needPolicies();
+    MemoryPolicies.need();
     machine.node(0, "0-3", 1 << 20, 0).node(900, OTHER_CPUS, 1 << 20, 1);
     machine.numa(SSD.toString(), 900);
     NumaHome home = home("auto");
@@ -357,7 +353,7 @@ class NumaHomeTest {
 
   @Test
   void virtualThreadsHaveNoPolicy() throws Exception {
-    needPolicies();
+    MemoryPolicies.needNode0();
     twoNodes("0-3");
     machine.numa(SSD.toString(), 0);
     NumaHome home = home("auto");

@@ -8,6 +8,7 @@ import io.gpunvme.gpu.accel.CpuAccelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.accel.GpuAccelerator;
 import io.gpunvme.gpu.accel.MemoryInUse;
+import io.gpunvme.gpu.accel.PolicyAccelerator;
 import io.gpunvme.gpu.queue.FakeGpu;
 import io.gpunvme.gpu.queue.Placement;
 import io.gpunvme.gpu.transfer.InitiatorKind;
@@ -18,12 +19,16 @@ import io.gpunvme.storage.StorageAddress;
 import io.gpunvme.storage.StorageOptions;
 import io.gpunvme.storage.path.StorageException;
 import io.gpunvme.storage.path.direct.StagingPool.Staged;
+import io.gpunvme.testing.FakeMachine;
+import io.gpunvme.testing.MemoryPolicies;
 import java.lang.foreign.MemorySegment;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.SplittableRandom;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -79,6 +84,19 @@ class StagingTest {
       pool.give(one);
       assertThat(pool.take()).isSameAs(one);
       pool.give(one);
+    }
+  }
+
+  @Test
+  void elsewhereItIsOnTheSsdsNode(@TempDir Path folder) {
+    MemoryPolicies.needNode0();
+    NumaHome home = new FakeMachine(folder).home(0);
+    try (PolicyAccelerator cpu = new PolicyAccelerator();
+        StagingPool rounds = StagingPool.forRounds(cpu, Placement.HOST, home, 1);
+        StagingPool pieces = StagingPool.forPieces(cpu, home)) {
+      rounds.give(rounds.take());
+      pieces.give(pieces.take());
+      assertThat(cpu.placed()).containsExactly(true, true);
     }
   }
 

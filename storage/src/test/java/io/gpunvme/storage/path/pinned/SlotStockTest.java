@@ -8,8 +8,11 @@ import io.gpunvme.cuda.FakeDriver;
 import io.gpunvme.gpu.accel.CpuAccelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.accel.GpuAccelerator;
+import io.gpunvme.gpu.accel.PolicyAccelerator;
 import io.gpunvme.gpu.transfer.Direction;
 import io.gpunvme.storage.path.Range;
+import io.gpunvme.testing.FakeMachine;
+import io.gpunvme.testing.MemoryPolicies;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -111,6 +114,16 @@ class SlotStockTest {
       stock.give(other);
     }
     fake.assertClean("the stock was closed");
+  }
+
+  @Test
+  void slotsAreOnTheirNode() {
+    MemoryPolicies.needNode0();
+    try (PolicyAccelerator cpu = new PolicyAccelerator();
+        SlotStock stock = new SlotStock(cpu, new FakeMachine(folder).home(0))) {
+      stock.give(stock.take(CHUNK));
+      assertThat(cpu.placed()).containsExactly(true);
+    }
   }
 
   @Test
