@@ -170,10 +170,14 @@ class NumaHomeTest {
       String disk = FakeMachine.at(one[0]) + "/nvme/nvme" + one[1] + "/nvme" + one[1] + "n1";
       machine.link(mapped + "/slaves/nvme" + one[1] + "n1", disk);
     }
-    machine.link("sys/dev/block/253:0", mapped);
+    machine.folder(mapped + "/dm-0p1");
+    machine.link("sys/dev/block/253:0", mapped).link("sys/dev/block/253:1", mapped + "/dm-0p1");
     assertThat(homeOfDisk("253:0").node()).isEqualTo(3);
+    assertThat(homeOfDisk("253:1").node()).isEqualTo(3);
     machine.numa(other, 0);
     assertThat(homeOfDisk("253:0")).asString().endsWith("are on several");
+    machine.numa(other, -1);
+    assertThat(homeOfDisk("253:0")).asString().contains("names none for block device 253:0");
   }
 
   @Test
