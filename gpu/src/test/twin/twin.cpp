@@ -701,7 +701,7 @@ u32 twin_tier_keeps(u64 clock, u32 times, u64 then) {
   static const char page[1 << kPageShift] = {};
   set = {};
   u32 hand = 0;
-  u64 uses = 0;
+  u64 uses = clock >> 4 & 0xFFFF;  // nothing, last counted in this age
   HostTier tier = {};
   tier.sets = &set;
   tier.hands = &hand;

@@ -73,7 +73,7 @@ public final class QueueTraffic {
   private static final int SPINS = 100;
 
   /** A writer that failed in the middle is not waited for. */
-  private static final long PATIENCE_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
+  static final long PATIENCE_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
 
   private final String queues;
   private final Kind kind;

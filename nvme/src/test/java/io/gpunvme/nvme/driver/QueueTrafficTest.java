@@ -134,7 +134,11 @@ class QueueTrafficTest {
             });
     long looks = 0;
     while (!writer.isDone()) {
+      long start = System.nanoTime();
       Counts counts = shared.counts();
+      if (System.nanoTime() - start >= QueueTraffic.PATIENCE_NANOS) {
+        continue; // a busy machine has stopped the writer in the middle, and nobody waits longer
+      }
       assertThat(counts.latencyNanos()).isEqualTo(7 * counts.latencies());
       assertThat(counts.outstanding()).isEqualTo(counts.completed());
       assertThat(counts.writtenBytes()).isEqualTo(2 * counts.readBytes());
