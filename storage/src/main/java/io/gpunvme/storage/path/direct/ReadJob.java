@@ -20,7 +20,7 @@ import org.jspecify.annotations.Nullable;
 
 /** Reads of one transfer: those of whole blocks as they are, the others as the planner says. */
 final class ReadJob {
-  private static final long LONGEST_STAGED = 1 << 20;
+  static final long LONGEST_STAGED = 1 << 20;
 
   private final Namespace namespace;
   private final int block;

@@ -68,13 +68,14 @@ final class StagingPool implements AutoCloseable {
   static StagingPool forRounds(
       Accelerator accelerator, Placement placement, NumaHome home, long there) {
     long most = placement.hostData() ? BYTES_ON_HOST : BYTES_ON_GPU;
-    long needed = Math.ceilDiv(there, BYTES_FOR_PIECES) * BYTES_FOR_PIECES;
+    // Two halves take turns, and each has room for the longest I/O that is staged.
+    long needed = 2 * Math.ceilDiv(there, ReadJob.LONGEST_STAGED) * ReadJob.LONGEST_STAGED;
     return new StagingPool(
         accelerator,
         placement,
         home,
         placement.hostData() ? MOST_ON_HOST : MOST_ON_GPU,
-        Math.clamp(needed, BYTES_FOR_PIECES, most));
+        Math.clamp(needed, 2 * ReadJob.LONGEST_STAGED, most));
   }
 
   /** For many threads that read piece by piece, in host memory. */
