@@ -745,8 +745,11 @@ public final class GpuStorage implements AutoCloseable {
 
   /** On the node of the SSD or file, if this is a thread of ours. */
   private void moveAtHome(DataPath path, Direction direction, List<Range> ranges, PathCall call) {
-    long bytes = ranges.stream().mapToLong(Range::length).sum();
-    try (var _ = (bytes < WORTH_A_MOVE ? NumaHome.NONE : source.home()).thread()) {
+    NumaHome home = source.home();
+    // Most machines have one node: there, nothing is added up.
+    boolean moves =
+        home.node() >= 0 && ranges.stream().mapToLong(Range::length).sum() >= WORTH_A_MOVE;
+    try (var _ = (moves ? home : NumaHome.NONE).thread()) {
       move(path, direction, ranges, call);
     }
   }
