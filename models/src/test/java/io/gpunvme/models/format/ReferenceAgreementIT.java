@@ -36,7 +36,7 @@ class ReferenceAgreementIT {
       List.of(
           "is there twice",
           "begin with '{'",
-          "neither with '}' nor with spaces",
+          "does not end with '}'",
           "an object is expected",
           "more than 64 dimensions",
           "from 0 to 2^63 - 1");
