@@ -4,6 +4,7 @@
 # examples, as built and as installed. CAPI_SEED repeats a run, CAPI_SECONDS makes it longer.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+. scripts/check.sh
 . scripts/jdk.sh
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
@@ -12,18 +13,6 @@ seconds=${CAPI_SECONDS:-10}
 strict=(-Wall -Wextra -Werror -pedantic)
 export TSAN_OPTIONS=halt_on_error=1 UBSAN_OPTIONS=print_stacktrace=1 TMPDIR=$tmp
 unset GPUNVME_HOME GPUNVME_JAVA_OPTS
-
-check() { # NAME COMMAND...: passes if the command does
-  local name=$1
-  shift
-  if "$@" >"$tmp/log" 2>&1; then
-    echo "PASS $name"
-  else
-    sed 's/^/  /' "$tmp/log" | tail -n 40
-    echo "FAIL $name"
-    return 1
-  fi
-}
 
 # each NAME COMMAND...: a program that prints a line for each of its tests
 each() {
@@ -203,9 +192,9 @@ elif check capi-cuda-compiles program cuda_test; then
   fi
 fi
 if check capi-stress-compiles program stress; then
-  check capi-24-threads stress && sed 's/^/  /' "$tmp/log"
+  check capi-24-threads stress && sed 's/^/  /' "$tmp/check.log"
 fi
-check capi-call-cost-compiles program call_cost -O2 && check capi-call-cost "$tmp/call_cost" && sed 's/^/  /' "$tmp/log"
+check capi-call-cost-compiles program call_cost -O2 && check capi-call-cost "$tmp/call_cost" && sed 's/^/  /' "$tmp/check.log"
 
 check capi-installs scripts/capi install "$prefix" || exit 0
 check capi-headers-are-installed headers_are_installed

@@ -3,21 +3,11 @@
 # gpunvme cufile: programs find gpunvme's libcufile.so.0 however they look for NVIDIA's, and are what they are without it.
 set -u
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+. "$root/scripts/check.sh"
 gpunvme=$root/gpunvme
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 unset LD_PRELOAD LD_LIBRARY_PATH GPUNVME_HOME
-
-check() { # NAME COMMAND...: passes if the command does
-  local name=$1
-  shift
-  if "$@" >"$tmp/check.log" 2>&1; then
-    echo "PASS $name"
-  else
-    sed 's/^/  /' "$tmp/check.log" | tail -n 20
-    echo "FAIL $name"
-  fi
-}
 
 if ! command -v gcc >/dev/null; then
   echo 'SKIP cufile-command: no gcc on this machine'

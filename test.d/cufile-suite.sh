@@ -5,6 +5,7 @@
 # was linked with NVIDIA's library.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+. scripts/check.sh
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 ours=$PWD/capi/target/cufile
@@ -12,23 +13,11 @@ export TMPDIR=$tmp
 unset GPUNVME_LIBCUDA GPUNVME_CUFILE_MAP LD_LIBRARY_PATH LD_PRELOAD
 for name in $(compgen -v CUFILE_); do unset "$name"; done
 
-check() { # NAME COMMAND...: passes if the command does
-  local name=$1
-  shift
-  if "$@" >"$tmp/log" 2>&1; then
-    echo "PASS $name"
-  else
-    sed 's/^/  /' "$tmp/log" | tail -n 40
-    echo "FAIL $name"
-    return 1
-  fi
-}
-
 # suite NAME OPTION...: the checks, of which those that fail are told, and what was skipped
 suite() {
   local name=$1
   shift
-  check "$name" timeout -k 5 300 "$tmp/suite" --jobs 4 "$@" "$ours/libcufile.so.0" && sed 's/^/  /' "$tmp/log"
+  check "$name" timeout -k 5 300 "$tmp/suite" --jobs 4 "$@" "$ours/libcufile.so.0" && sed 's/^/  /' "$tmp/check.log"
 }
 
 python() { # NAME: the client's lines

@@ -3,23 +3,12 @@
 # Our libcufile.so.0: its ABI against NVIDIA's header, what it exports, and what it does, watched by sanitizers.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+. scripts/check.sh
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 sources=capi/src/main/cufile
 tests=capi/src/test/cufile
 flags=(-std=c17 -D_GNU_SOURCE -Wall -Wextra -Werror)
-
-check() { # NAME COMMAND...: passes if the command does
-  local name=$1
-  shift
-  if "$@" >"$tmp/log" 2>&1; then
-    echo "PASS $name"
-  else
-    sed 's/^/  /' "$tmp/log" | tail -n 40
-    echo "FAIL $name"
-    return 1
-  fi
-}
 
 header() { # COMPILER LANGUAGE STANDARD
   echo '#include "cufile_abi.h"' | "$1" -x "$2" -std="$3" -Wall -Wextra -Werror -pedantic -D_GNU_SOURCE -I $sources -fsyntax-only -

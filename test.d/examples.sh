@@ -4,23 +4,13 @@
 set -u
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck source=scripts/jdk.sh
+. "$root/scripts/check.sh"
 . "$root/scripts/jdk.sh"
 page=$root/docs/first-program.md
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 mkdir "$tmp/tmpdir"
 modules=io.gpunvme.ffi,io.gpunvme.cuda
-
-check() { # NAME COMMAND...: passes if the command does
-  local name=$1
-  shift
-  if "$@" >"$tmp/check.log" 2>&1; then
-    echo "PASS $name"
-  else
-    sed 's/^/  /' "$tmp/check.log" | tail -n 20
-    echo "FAIL $name"
-  fi
-}
 
 # blocks LANGUAGE [N]: the text of the page's blocks in this language, or of the Nth of them
 blocks() {

@@ -3,19 +3,9 @@
 # The GPU kit: small enough to carry, and runs elsewhere with nothing but core utilities.
 set -u
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+. "$root/scripts/check.sh"
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-
-check() { # NAME COMMAND...: passes if the command does
-  local name=$1
-  shift
-  if "$@" >"$tmp/check.log" 2>&1; then
-    echo "PASS $name"
-  else
-    sed 's/^/  /' "$tmp/check.log" | tail -n 20
-    echo "FAIL $name"
-  fi
-}
 
 # kit ARGUMENT...: the copy's run, with the core utilities and no other program, no environment, and no GPU.
 kit() {

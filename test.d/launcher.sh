@@ -2,19 +2,9 @@
 # The launcher: starts from anywhere, fast, builds a fresh copy once, explains what is missing.
 set -u
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+. "$root/scripts/check.sh"
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-
-check() { # NAME COMMAND...: passes if the command does
-  local name=$1
-  shift
-  if "$@" >"$tmp/check.log" 2>&1; then
-    echo "PASS $name"
-  else
-    sed 's/^/  /' "$tmp/check.log" | tail -n 20
-    echo "FAIL $name"
-  fi
-}
 
 help_through_a_symlink() {
   ln -s "$root/gpunvme" "$tmp/link" && cd "$tmp" && ./link --help >out 2>err &&

@@ -9,17 +9,7 @@ tmp=$(mktemp -d)
 group=''
 trap 'rm -rf "$tmp"; [ -z "$group" ] || rmdir "$group"' EXIT
 cd "$root" || exit 1
-
-check() { # NAME COMMAND...: passes if the command does
-  local name=$1
-  shift
-  if "$@" >"$tmp/check.log" 2>&1; then
-    echo "PASS $name"
-  else
-    sed 's/^/  /' "$tmp/check.log" | tail -n 20
-    echo "FAIL $name"
-  fi
-}
+. scripts/check.sh
 
 printf '%s kB\n' 'MemTotal: 4194304' 'MemFree: 1048576' 'MemAvailable: 1048576' 'SwapTotal: 0' 'SwapFree: 0' >"$tmp/meminfo"
 

@@ -3,6 +3,7 @@
 # The benchmark of the bindings, small, on the stand-in: that it has its results, and that none of its sides takes wrong data for right.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+. scripts/check.sh
 . scripts/jdk.sh
 . scripts/bindings.sh
 tmp=$(mktemp -d)
@@ -11,18 +12,6 @@ unset GPUNVME_HOME GPUNVME_LIBRARY GPUNVME_JAVA_OPTS
 size=$((16 << 20))
 device=sim:size=$size
 wrong="$device,faults=corrupt on read lba=20000"
-
-check() { # NAME COMMAND...: passes if the command does
-  local name=$1
-  shift
-  if "$@" >"$tmp/log" 2>&1; then
-    echo "PASS $name"
-  else
-    sed 's/^/  /' "$tmp/log" | tail -n 20
-    echo "FAIL $name"
-    return 1
-  fi
-}
 
 bench() { # OPTION...
   timeout -k 5 300 "$JDK_HOME/bin/java" -XX:+UseSerialGC --enable-native-access=ALL-UNNAMED --illegal-native-access=deny \
@@ -61,15 +50,15 @@ PY
 # What is missing is said, and what is there is measured.
 missing() {
   GPUNVME_HOME=$PWD/capi/target/app bench --out "$tmp/less" --capi "$tmp/nothing" --only bindings.call. && cat "$tmp"/less/cpu-*/*.json &&
-    grep -q '^not measured: bindings.call.c: there is no .*/bindings$' "$tmp/log" &&
-    grep -q '^not measured: bindings.call.python: there is no ' "$tmp/log" &&
+    grep -q '^not measured: bindings.call.c: there is no .*/bindings$' "$tmp/check.log" &&
+    grep -q '^not measured: bindings.call.python: there is no ' "$tmp/check.log" &&
     ! grep -q 'bindings.call.c"' "$tmp"/less/cpu-*/*.json && grep -q 'bindings.call.java"' "$tmp"/less/cpu-*/*.json
 }
 
 no_torch() {
   printf 'import sys\nraise ImportError("none here")\n' >"$tmp/torch.py"
   PYTHONPATH=$tmp bench --out "$tmp/torchless" --capi "$tmp/capi" --only bindings.call.python,bindings.call.c &&
-    grep -q '^not measured: bindings.call.python: none here$' "$tmp/log" && grep -q 'bindings.call.c"' "$tmp"/torchless/cpu-*/*.json
+    grep -q '^not measured: bindings.call.python: none here$' "$tmp/check.log" && grep -q 'bindings.call.c"' "$tmp"/torchless/cpu-*/*.json
 }
 
 # sees_wrong_data COMMAND...: one bit of a read is another; the side has to say so, and to end with 1

@@ -3,20 +3,10 @@
 # What ./test says of a skipped test, for given lines; and that every line of the list is one.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+. scripts/check.sh
 . scripts/skips.sh
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-
-check() { # NAME COMMAND...: passes if the command does
-  local name=$1
-  shift
-  if "$@" >"$tmp/check.log" 2>&1; then
-    echo "PASS $name"
-  else
-    sed 's/^/  /' "$tmp/check.log" | tail -n 20
-    echo "FAIL $name"
-  fi
-}
 
 cat >"$tmp/list" <<'EOF2'
 # a comment
