@@ -691,6 +691,8 @@ void twin_cqe(u32 dw2, u32 dw3, u32* fields) {
   fields[3] = cqe_status(dw3);
 }
 
+u32 twin_set_of(u64 page, u32 set_count) { return detail::set_of(page + 1, set_count); }
+
 // A page is missed `times` at a moment of the clock, and then leaves the cache, for a caller who sees the clock at `then`: whether a
 // tier keeps it that wants 3 misses and whose ages have 16.
 u32 twin_tier_keeps(u64 clock, u32 times, u64 then) {

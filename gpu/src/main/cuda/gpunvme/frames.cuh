@@ -44,9 +44,14 @@ static_assert(sizeof(FrameSet) == 128, "layout shared with the host");
 
 namespace detail {
 
-// The set in which a page can be.
+// The set in which a page can be. Of pages in a row each set gets as many, where there are 512 sets or more: the multiplication spreads them
+// evenly, in whatever order those of each 512 come. They come in another order, since in theirs the pages of a warp are in sets of one
+// pattern: two warps that met in a set met in nearly all, and warps that pinned their pages held each other up for good.
 GPUNVME_FN u32 set_of(u64 tag, u32 set_count) {
-  u32 mixed = (static_cast<u32>(tag) + static_cast<u32>(tag >> 32) * 0x85EBCA6Bu) * 0x9E3779B1u;
+  u32 page = static_cast<u32>(tag) + static_cast<u32>(tag >> 32) * 0x85EBCA6Bu;
+  u32 block = page >> 9;
+  u32 place = (page + (block * 0x85EBCA6Bu >> 23)) * 0x165u & 511;
+  u32 mixed = (block << 9 | (place ^ place >> 4)) * 0x9E3779B1u;
   return static_cast<u32>(static_cast<u64>(mixed) * set_count >> 32);
 }
 
