@@ -2,6 +2,7 @@ package io.gpunvme.models;
 
 import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.base.WorkScope;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.models.format.MetaValue;
@@ -26,13 +27,17 @@ import io.gpunvme.storage.plan.Ranges;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.EnumMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Queue;
 import java.util.SequencedMap;
 import java.util.TreeMap;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.BooleanSupplier;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
@@ -43,6 +48,11 @@ import org.jspecify.annotations.Nullable;
  */
 public final class Weights implements AutoCloseable {
   private static final int MOST_PIECES = 1 << 16;
+
+  private static final int FILES_AT_A_TIME = 2;
+
+  /** Bytes for which a second thread is worth its start. */
+  private static final long TOGETHER = 64L << 20;
 
   private final WeightSource source;
   private final Accelerator accelerator;
@@ -234,7 +244,9 @@ public final class Weights implements AutoCloseable {
   }
 
   /**
-   * Reads tensors, or parts of them, to memory of the caller, file by file.
+   * Reads tensors, or parts of them, to memory of the caller: file by file, or two files at a time
+   * where there is much to read, so that what moves the data has something to do while one file
+   * ends and the next begins.
    *
    * @throws InvalidRequestException if there is no such tensor, a slice does not fit, or a part is
    *     not inside its buffer; then nothing is read
@@ -242,19 +254,28 @@ public final class Weights implements AutoCloseable {
    *     read
    */
   public void read(List<TensorTarget> targets) {
-    read(targets, GpuStorage::read);
+    read(targets, () -> false);
   }
 
   /**
    * The same, which ends early if it is told to.
    *
-   * @param cancelled asked by this thread every 10 ms or so while it reads
+   * @param cancelled asked every 10 ms or so by each thread that reads
    */
   public void read(List<TensorTarget> targets, BooleanSupplier cancelled) {
-    read(targets, (storage, ranges, buffers) -> storage.read(ranges, buffers, cancelled));
+    read(targets, cancelled, GpuStorage::read, TOGETHER);
   }
 
-  private void read(List<TensorTarget> targets, Reader reader) {
+  /** How a file is read: {@link GpuStorage#read(Ranges, List, BooleanSupplier)}. */
+  interface Reader {
+    void read(GpuStorage storage, Ranges ranges, List<DeviceBuffer> buffers, BooleanSupplier ends);
+  }
+
+  /**
+   * @param together with fewer bytes the files are read one by one
+   */
+  void read(List<TensorTarget> targets, BooleanSupplier cancelled, Reader reader, long together) {
+    long bytes = 0;
     Map<Integer, FileReads> files = new TreeMap<>();
     for (TensorTarget t : targets) {
       Part part = part(t.tensor(), t.slice());
@@ -264,13 +285,32 @@ public final class Weights implements AutoCloseable {
                 .formatted(part.bytes(), t.tensor(), t.offset(), t.buffer().size()));
       }
       files.computeIfAbsent(part.file(), _ -> new FileReads()).add(part, t);
+      bytes += part.bytes();
     }
-    files.forEach((file, reads) -> reads.carryOut(source.storage(file), reader));
+    if (bytes == 0) {
+      return;
+    }
+    AtomicBoolean failed = new AtomicBoolean();
+    BooleanSupplier ends = () -> failed.get() || cancelled.getAsBoolean();
+    Queue<Map.Entry<Integer, FileReads>> left = new ConcurrentLinkedQueue<>(files.entrySet());
+    Runnable work =
+        () -> {
+          for (var next = left.poll(); next != null && !failed.get(); next = left.poll()) {
+            try {
+              next.getValue().carryOut(source.storage(next.getKey()), reader, ends);
+            } catch (RuntimeException | Error e) {
+              failed.set(true);
+              throw e;
+            }
+          }
+        };
+    int threads = bytes < together ? 1 : Math.min(files.size(), FILES_AT_A_TIME);
+    WorkScope.rethrow(
+        WorkScope.all(Weights::startThread, Collections.nCopies(threads, work), () -> {}));
   }
 
-  /** How a file is read. */
-  private interface Reader {
-    void read(GpuStorage storage, Ranges ranges, List<DeviceBuffer> buffers);
+  private static void startThread(Runnable work) {
+    Thread.ofPlatform().daemon().name("gpunvme-weights").start(work);
   }
 
   /** What is read from one file. */
@@ -291,9 +331,9 @@ public final class Weights implements AutoCloseable {
       }
     }
 
-    void carryOut(GpuStorage storage, Reader reader) {
+    void carryOut(GpuStorage storage, Reader reader, BooleanSupplier ends) {
       if (any) {
-        reader.read(storage, ranges.build(), buffers);
+        reader.read(storage, ranges.build(), buffers, ends);
       }
     }
   }

@@ -2,6 +2,7 @@ package io.gpunvme.models;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.gpu.accel.Accelerator;
@@ -30,7 +31,10 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -281,6 +285,67 @@ abstract class WeightsContract {
     }
   }
 
+  /** Reads that wait for each other end only if they are under way at the same time. */
+  @Test
+  void twoFilesAreReadAtATimeWhereThereIsMuchToRead() {
+    try (Weights weights = open("");
+        DeviceBuffer all = accelerator.allocate(24 << 20)) {
+      List<TensorTarget> targets =
+          List.of(
+              new TensorTarget("odd", null, all, 0), new TensorTarget("wide", null, all, 1 << 20));
+      long bytes = weights.bytes("odd", null) + weights.bytes("wide", null);
+      CountDownLatch both = new CountDownLatch(2);
+      weights.read(
+          targets,
+          () -> false,
+          (storage, ranges, buffers, ends) -> {
+            meet(both);
+            storage.read(ranges, buffers, ends);
+          },
+          bytes);
+      assertThat(bytes(all, 0, 12_347)).isEqualTo(content.get("odd"));
+      assertThat(bytes(all, 1 << 20, content.get("wide").length)).isEqualTo(content.get("wide"));
+
+      AtomicInteger atWork = new AtomicInteger();
+      weights.read(
+          targets,
+          () -> false,
+          (storage, ranges, buffers, ends) -> {
+            assertThat(atWork.incrementAndGet()).isEqualTo(1);
+            storage.read(ranges, buffers, ends);
+            atWork.decrementAndGet();
+          },
+          bytes + 1);
+    }
+  }
+
+  @Test
+  void aFileThatCannotBeReadEndsTheReadOfAnother() {
+    try (Weights weights = open("");
+        DeviceBuffer all = accelerator.allocate(1 << 20)) {
+      IllegalStateException failure = new IllegalStateException("the first");
+      CountDownLatch both = new CountDownLatch(2);
+      assertThatThrownBy(
+              () ->
+                  weights.read(
+                      List.of(
+                          new TensorTarget("odd", null, all, 0),
+                          new TensorTarget("embed", null, all, 20_000)),
+                      () -> false,
+                      (storage, ranges, buffers, ends) -> {
+                        meet(both);
+                        if (ranges.length(0) == 12_347) {
+                          throw failure;
+                        }
+                        while (!ends.getAsBoolean()) {
+                          Thread.onSpinWait();
+                        }
+                      },
+                      1))
+          .isSameAs(failure);
+    }
+  }
+
   @Test
   void tensorsAreReadToMemoryOfTheCaller() {
     for (String how : paths()) {
@@ -334,6 +399,15 @@ abstract class WeightsContract {
   }
 
   /** Bytes of a tensor from the second one on. */
+  private static void meet(CountDownLatch all) {
+    all.countDown();
+    try {
+      assertThat(all.await(60, TimeUnit.SECONDS)).as("the others come").isTrue();
+    } catch (InterruptedException e) {
+      throw new AssertionError(e);
+    }
+  }
+
   private static TensorTarget target(String name, long stop, DeviceBuffer buffer) {
     return new TensorTarget(name, new TensorSlice(TensorSlice.BYTES, 1, stop), buffer, 1 << 20);
   }

@@ -8,9 +8,10 @@ import java.util.List;
 /**
  * Cuts a transfer into what goes past the page cache and what goes through it.
  *
- * <p>Reads with {@link DirectIo#AUTO}: a range of at least a load is asked for piece by piece
- * whether the page cache holds it, at up to four places of each; shorter ranges all go the way that
- * most of 256 of them should.
+ * <p>Reads with {@link DirectIo#AUTO}: of a range of at least a load the kernel is asked whether
+ * the page cache holds it, at up to eight places of 32 loads that follow each other. Where the
+ * answers differ, each load is asked for by itself, at up to four places. Shorter ranges all go the
+ * way that most of 256 of them should.
  */
 final class Cutter {
   /** What is cut: past the page cache, and through it. */
@@ -31,6 +32,14 @@ final class Cutter {
   private static final int SHORT_PROBES = 256;
   private static final int LONG_PROBES = 4096;
   private static final int PIECE_PROBES = 4;
+
+  /**
+   * Loads that are looked at together. Nobody reads while the kernel is asked: one question for
+   * each load of 2 MiB took 9 % of the time in which two GPUs read a model from the page cache.
+   */
+  private static final int GROUP = 32;
+
+  private static final int GROUP_PROBES = 8;
 
   private final SourceFile file;
   private final DirectIo mode;
@@ -85,30 +94,74 @@ final class Cutter {
     return new Cut(direct.finish(), cached.finish());
   }
 
-  /** Pieces next to each other that go the same way are added as one. */
   private void readLong(int index, Range range, int probes) {
-    long from = 0;
-    boolean past = false;
+    Run run = new Run(index, range);
     for (long at = 0; at < range.length(); ) {
-      long end = range.offset() + at + loadBytes;
-      long next = Math.min(range.length(), (end & -(long) loadBytes) - range.offset());
-      boolean piecePast = !isResident(range.offset() + at, next - at, probes);
-      if (at > 0 && piecePast != past) {
+      long end = end(range, at, (long) GROUP * loadBytes);
+      int asked = (int) Math.min(GROUP_PROBES, (end - at) / loadBytes * PIECE_PROBES);
+      int there = resident(range, at, end, asked);
+      if (asked > PIECE_PROBES && (there == 0 || there == asked)) {
+        run.go(at, there == 0);
+      } else {
+        for (long piece = at; piece < end; ) {
+          long next = end(range, piece, loadBytes);
+          run.go(piece, 2 * resident(range, piece, next, probes) <= probes);
+          piece = next;
+        }
+      }
+      at = end;
+    }
+    run.end();
+  }
+
+  /**
+   * Where a piece of the range ends that begins here: at a multiple of so many bytes of the file.
+   */
+  private static long end(Range range, long at, long unit) {
+    long end = range.offset() + at + unit;
+    return Math.min(range.length(), end - end % unit - range.offset());
+  }
+
+  /** At how many of so many places the page cache holds this part of the range. */
+  private int resident(Range range, long from, long to, int probes) {
+    int resident = 0;
+    for (int i = 0; i < probes; i++) {
+      long at = from + (to - from) * (2L * i + 1) / (2L * probes);
+      resident += file.isResident(range.offset() + at) ? 1 : 0;
+    }
+    return resident;
+  }
+
+  /** Pieces of a range that follow each other and go the same way are added as one. */
+  private final class Run {
+    private final int index;
+    private final Range range;
+    private long from;
+    private boolean past;
+
+    Run(int index, Range range) {
+      this.index = index;
+      this.range = range;
+    }
+
+    /** From here on it goes this way. */
+    void go(long at, boolean goesPast) {
+      if (goesPast != past) {
+        addUntil(at);
+        past = goesPast;
+      }
+    }
+
+    void end() {
+      addUntil(range.length());
+    }
+
+    private void addUntil(long at) {
+      if (at > from) {
         add(past ? direct : cached, index, range, from, at - from);
         from = at;
       }
-      past = piecePast;
-      at = next;
     }
-    add(past ? direct : cached, index, range, from, range.length() - from);
-  }
-
-  private boolean isResident(long offset, long length, int probes) {
-    int resident = 0;
-    for (int i = 0; i < probes; i++) {
-      resident += file.isResident(offset + length * (2L * i + 1) / (2L * probes)) ? 1 : 0;
-    }
-    return 2 * resident > probes;
   }
 
   private boolean shortAreResident() {

@@ -41,9 +41,10 @@ import org.jspecify.annotations.Nullable;
  * through it, so that a read by either way sees them. Writes may make the file longer. What is
  * written is on stable storage after {@link #flush}.
  *
- * <p>Threads are taken when first needed and kept; pinned memory is kept by the accelerator, for
- * all paths on it. Allocating pinned memory may wait for kernels that run, so the first transfer
- * should not be one that a running kernel waits for.
+ * <p>Threads are taken when first needed. A GPU keeps them for all files of a block device, and
+ * pinned memory for all files; on the stand-in both are the path's own. Allocating pinned memory
+ * may wait for kernels that run, so the first transfer should not be one that a running kernel
+ * waits for.
  */
 public final class PinnedPath implements DataPath {
   /** Bytes of the longest short read: one load. */
@@ -59,6 +60,7 @@ public final class PinnedPath implements DataPath {
   private final List<CudaStream> streams = new ArrayList<>();
   private final AtomicInteger nextStream = new AtomicInteger();
   private final CopyWorkers workers;
+  private final boolean ownsWorkers;
   private final Rates rates;
   private volatile Mode mode;
   private volatile boolean closed;
@@ -78,7 +80,9 @@ public final class PinnedPath implements DataPath {
     lanes = lanes(file, options, wrapper);
     stock = accelerator.cuda().map(SlotStock::of).orElseGet(() -> new SlotStock(accelerator, home));
     pool = new SlotPool(file.name(), stock, options.chunk(), options.ringBytes());
-    workers = new CopyWorkers(Math.max(options.threads(), lanes.most(true, 1)), home);
+    int most = Math.max(options.threads(), lanes.most(true, 1));
+    ownsWorkers = accelerator.cuda().isEmpty();
+    workers = ownsWorkers ? new CopyWorkers(most, home) : stock.workers(file.device(), most, home);
     rates = new Rates(file.device() + " to " + accelerator.name(), options.threads());
     boolean direct = options.direct() != DirectIo.FALSE && file.hasDirect();
     mode =
@@ -406,7 +410,7 @@ public final class PinnedPath implements DataPath {
   }
 
   private void closeOwn() {
-    CloseAll.all(workers, lanes, this::closeStock);
+    CloseAll.all(ownsWorkers ? workers : null, lanes, this::closeStock);
   }
 
   private void closeStock() {

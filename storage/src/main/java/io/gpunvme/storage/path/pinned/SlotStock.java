@@ -19,11 +19,17 @@ import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The pinned memory and the streams that nobody uses just now. All paths on a GPU share a stock,
- * which lives as long as the accelerator: the driver takes longer to pin memory (cuMemHostAlloc:
- * 1.7 ms for 2 MiB, one caller at a time) and to let it go than a file takes to fill it, so a file
- * that is opened after another, or beside it, is to find some. The last given back is the next
- * taken, since the caches may still hold it. Safe for all threads.
+ * The pinned memory and the streams that nobody uses just now, and threads. All paths on a GPU
+ * share a stock, which lives as long as the accelerator: the driver takes longer to pin memory
+ * (cuMemHostAlloc: 1.7 ms for 2 MiB, one caller at a time) and to let it go than a file takes to
+ * fill it, so a file that is opened after another, or beside it, is to find some. The last given
+ * back is the next taken, since the caches may still hold it.
+ *
+ * <p>Files of one block device share threads, too: those that have no more to do for one file go on
+ * with the next, so that two files that are read one after the other keep them busy, and no more of
+ * them are at work than one file wants. A slow device holds up nobody else's.
+ *
+ * <p>Safe for all threads.
  */
 final class SlotStock implements GpuAccelerator.Keeper, AutoCloseable {
   /** Bytes kept that nobody uses; four rings of the usual size. */
@@ -44,6 +50,12 @@ final class SlotStock implements GpuAccelerator.Keeper, AutoCloseable {
 
   /** Guarded by the lock. */
   private final Deque<CudaStream> streams = new ArrayDeque<>();
+
+  /** Guarded by the lock. */
+  private final Map<Serving, CopyWorkers> workers = new HashMap<>();
+
+  /** What threads are for. */
+  private record Serving(String device, int most, String home) {}
 
   /**
    * An empty one of its owner's.
@@ -145,6 +157,17 @@ final class SlotStock implements GpuAccelerator.Keeper, AutoCloseable {
     stream.close();
   }
 
+  /**
+   * The threads for files of a block device, for all paths that want as many on the same node. They
+   * end by themselves when there is nothing to do.
+   */
+  CopyWorkers workers(String device, int most, NumaHome near) {
+    try (var _ = lock.hold()) {
+      return workers.computeIfAbsent(
+          new Serving(device, most, near.toString()), _ -> new CopyWorkers(most, near));
+    }
+  }
+
   private long bytes() {
     try (var _ = lock.hold()) {
       return kept;
@@ -167,7 +190,10 @@ final class SlotStock implements GpuAccelerator.Keeper, AutoCloseable {
         () -> CloseAll.each(idle, CudaStream::close));
   }
 
-  /** Frees what is kept. For the owner of a stock that is not shared, when no slot is in use. */
+  /**
+   * Frees what is kept. For the owner of a stock that is not shared, and has no threads, when no
+   * slot is in use.
+   */
   @Override
   public void close() {
     freeKept();

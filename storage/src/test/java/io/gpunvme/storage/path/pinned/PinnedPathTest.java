@@ -30,6 +30,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.Callable;
 import java.util.concurrent.Executors;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Assumptions;
@@ -256,6 +257,38 @@ final class PinnedPathTest {
       path.transfer(Direction.READ, List.of(whole), PinnedFixture.call());
       assertThat(path.mode()).contains("page cache").doesNotContain("O_DIRECT");
     }
+  }
+
+  /**
+   * Loads of 128 KiB, of which 32 are looked at together: one that is cached, and one of which half
+   * is.
+   */
+  @Test
+  void whatIsCachedInPartIsAskedForPieceByPiece() throws Exception {
+    int group = 32 * (128 << 10);
+    try (PinnedPath path = open(remote, SMALL, false);
+        DeviceBuffer buffer = remote.allocate(2L * group)) {
+      Assumptions.assumeTrue(path.file().hasDirect(), path.file().directRefusal());
+      path.file().dropCache();
+      try (DeviceBuffer some = cpu.allocate(2L * group);
+          PinnedPath cached = open(cpu, SMALL.withDirect(DirectIo.FALSE), false)) {
+        Posix.fadvise(cached.file().fd(), 0, 0, Posix.POSIX_FADV_RANDOM);
+        cached.transfer(
+            Direction.READ,
+            List.of(new Range(0, some, 0, group), new Range(group, some, group, group / 2)),
+            PinnedFixture.call());
+      }
+      List<Range> whole = List.of(new Range(0, buffer, 0, 2L * group));
+      Cutter.Cut cut = new Cutter(path.file(), SMALL, Direction.READ, whole).reads();
+      assertThat(bytes(cut.cached())).isEqualTo(group + group / 2);
+      assertThat(bytes(cut.direct())).isEqualTo(group / 2);
+      path.transfer(Direction.READ, whole, PinnedFixture.call());
+      fixture.requireRead(buffer, whole, (byte) 0);
+    }
+  }
+
+  private static long bytes(IoList list) {
+    return IntStream.range(0, list.count()).mapToLong(list::length).sum();
   }
 
   @Test

@@ -10,6 +10,7 @@ import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.accel.GpuAccelerator;
 import io.gpunvme.gpu.accel.PolicyAccelerator;
 import io.gpunvme.gpu.transfer.Direction;
+import io.gpunvme.nvme.pci.NumaHome;
 import io.gpunvme.storage.path.Range;
 import io.gpunvme.testing.FakeMachine;
 import io.gpunvme.testing.MemoryPolicies;
@@ -49,6 +50,19 @@ class SlotStockTest {
     path.transfer(
         Direction.READ, List.of(new Range(0, buffer, 0, FILE_BYTES)), PinnedFixture.call());
     assertThat(path.chunksInUse()).isZero();
+  }
+
+  /** What one file leaves idle works for the next; a slow device keeps no thread of another's. */
+  @Test
+  void filesOfADeviceShareThreads() {
+    try (GpuAccelerator gpu = GpuAccelerator.open(fake.load().device(0))) {
+      SlotStock stock = SlotStock.of(gpu);
+      CopyWorkers some = stock.workers("259:1", 3, NumaHome.NONE);
+      assertThat(stock.workers("259:1", 3, NumaHome.NONE)).isSameAs(some);
+      assertThat(stock.workers("259:2", 3, NumaHome.NONE)).isNotSameAs(some);
+      assertThat(stock.workers("259:1", 4, NumaHome.NONE)).isNotSameAs(some);
+      assertThat(stock.workers("259:1", 3, new FakeMachine(folder).home(0))).isNotSameAs(some);
+    }
   }
 
   @Test
