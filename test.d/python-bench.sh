@@ -160,9 +160,10 @@ sys.path.insert(0, "bench/src/main/python")
 import shards
 import torch
 
-model = {"a": torch.zeros(40, 3, dtype=torch.int16), "b": torch.ones(8, dtype=torch.int16)}
-expected = shards.expected_sums(model, {"a": 0}, 2)
-halves = [{"a": a.clone(), "b": model["b"].clone()} for a in model["a"].chunk(2)]
+model = {"a": (40, 3), "b": (8,)}
+expected = shards.expected_sums(model, {"a": 0}, 2, "cpu")
+a, b = (shards.random(number, shape, "cpu") for number, shape in enumerate(model.values()))
+halves = [{"a": half.clone(), "b": b.clone()} for half in a.chunk(2)]
 shards.check(halves, expected, [0, 1])
 halves[1]["a"][7, 1] += 1
 try:

@@ -84,13 +84,18 @@ def shapes(nbytes):
             yield f"layers.{number}.{name}.weight", shape
 
 
-def make(folder, nbytes):
-    """Writes the model; returns its tensors, which are random bits."""
+def random(number, shape, device):
+    """The bits of a tensor, the same each time; made where they will be compared, since long models take minutes on the CPU."""
+    generator = torch.Generator(device).manual_seed(number)
+    return torch.randint(-32768, 32767, shape, dtype=torch.int16, generator=generator, device=device)
+
+
+def make(folder, nbytes, device):
+    """Writes the model; returns the shapes of its tensors, in their order."""
     os.makedirs(folder, exist_ok=True)
     tensors = list(shapes(nbytes))
     per_file = -(-len(tensors) // FILES)
     weight_map = {}
-    made = {}
     for number in range(FILES):
         some = tensors[number * per_file : (number + 1) * per_file]
         name = f"model-{number + 1:05}-of-{FILES:05}.safetensors"
@@ -104,13 +109,14 @@ def make(folder, nbytes):
         text += b" " * (-(8 + len(text)) % 4096)
         with open(os.path.join(folder, name), "wb") as file:
             file.write(struct.pack("<Q", len(text)) + text)
-            for tensor, shape in some:
-                generator = torch.Generator().manual_seed(len(made))
-                made[tensor] = torch.randint(-32768, 32767, shape, dtype=torch.int16, generator=generator)
-                file.write(memoryview(made[tensor].view(-1).view(torch.uint8).numpy()))
+            for place, (_, shape) in enumerate(some, number * per_file):
+                file.write(memoryview(random(place, shape, device).view(-1).view(torch.uint8).cpu().numpy()))
+            # Who reads would share the memory's bandwidth with what is still written.
+            file.flush()
+            os.fsync(file.fileno())
     with open(os.path.join(folder, "model.safetensors.index.json"), "w") as file:
         json.dump({"weight_map": weight_map}, file)
-    return made
+    return dict(tensors)
 
 
 WEIGHTS = {}
@@ -138,11 +144,18 @@ def check(shards, expected, parts):
                 raise ValueError(f"{name} of part {part} is wrong")
 
 
-def expected_sums(model, divided, parts):
-    """For each part, name: checksum."""
-    return [
-        {name: checksum(t.chunk(parts, 0)[part] if name in divided else t).item() for name, t in model.items()} for part in range(parts)
-    ]
+def expected_sums(model, divided, parts, device):
+    """For each part, name: checksum.
+
+    :param model: shapes by name
+    :param divided: the dimension along which a tensor is, by name
+    """
+    sums = [{} for _ in range(parts)]
+    for number, (name, shape) in enumerate(model.items()):
+        tensor = random(number, shape, device)
+        for part in range(parts):
+            sums[part][name] = checksum(tensor.chunk(parts, divided[name])[part] if name in divided else tensor).item()
+    return sums
 
 
 # ---- ranks
@@ -232,18 +245,14 @@ class Bench:
         self.devices = devices(chosen.device)
         if chosen.device == "cuda" and torch.cuda.device_count() < 2:
             raise SystemExit("two GPUs are needed, and CUDA shows fewer; --device cpu tries the program without")
-        model = make(os.path.join(chosen.folder, "model"), size(chosen.size, "--size"))
+        first = self.devices[0]
+        model = make(os.path.join(chosen.folder, "model"), size(chosen.size, "--size"), first)
         self.address = chosen.address or f"file:{os.path.abspath(chosen.folder)}/model?{chosen.options}"
-        self.nbytes = sum(2 * t.numel() for t in model.values())
+        self.nbytes = sum(2 * math.prod(shape) for shape in model.values())
         with gpunvme_weights(self.address) as weights:
             divided = {name: d for name, d in weights.shard_dimensions(chosen.rules, 2).items() if d is not None}
-        columns = {name for name, d in divided.items() if d == 1}
-        self.whole = expected_sums(model, {}, 1)
-        halves = expected_sums({n: t for n, t in model.items() if n not in columns}, divided, 2)
-        for part in range(2):
-            halves[part] |= {n: checksum(model[n].chunk(2, 1)[part]).item() for n in columns}
-            halves[part] = {n: halves[part][n] for n in model}
-        self.halves = halves
+        self.whole = expected_sums(model, {}, 1, first)
+        self.halves = expected_sums(model, divided, 2, first)
         self.rows = []
 
     def timed(self, load, expected, parts):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import contextlib
 import dataclasses
+import functools
 import hashlib
 import itertools
 import os
@@ -24,6 +25,9 @@ from ._types import layout
 
 _BLOCK: Final = 4096
 """What the devices' shares of common bytes are multiples of: in files whose data begins at a page no two of them read a block of an SSD."""
+
+_BUCKETS: Final = 2
+"""Of a part, under way at a time: while one ends, the next keeps what moves the data busy."""
 
 _Read = tuple[str, Any, Slice | None]
 
@@ -87,8 +91,8 @@ def load_sharded(
     :param rules: which tensors are divided, along which dimension: see :meth:`gpunvme.Weights.shard_dimensions`; None: every
         device has the whole model
     :param group: a process group of torch.distributed with a part for each rank: NCCL for GPUs, gloo for the CPU
-    :param bucket_bytes: of what all have, how much is under way at a time, 4 KiB for each part at least. With a group a rank needs
-        twice as much memory for it while it loads, in one process none
+    :param bucket_bytes: of what all have, how much is read before it is copied, 4 KiB for each part at least; two of these are under way
+        at a time. With a group a rank needs memory for both while it loads, in one process none
     :raises InvalidError: a tensor cannot be divided evenly as the rules say, or ranks do not ask for the same
     :raises UnsupportedError: PyTorch does not have the type of a tensor, or the group cannot move memory of the device
     :raises GpuNvmeError: reading failed; nothing is at work in any tensor any more
@@ -307,6 +311,23 @@ def _accelerator(devices: Sequence[torch.device]) -> str:
 # ---- one process
 
 
+class _Shared:
+    """Works that several threads carry out, each once, and in their order as far as threads have one."""
+
+    def __init__(self, works: Iterator[Callable[[], None]]) -> None:
+        self._works = works
+        self._lock = threading.Lock()
+
+    def _next(self) -> Callable[[], None] | None:
+        with self._lock:
+            return next(self._works, None)
+
+    def carry_out(self) -> None:
+        """Until there are none, or one fails."""
+        while (work := self._next()) is not None:
+            work()
+
+
 class _OneProcess:
     def __init__(self, filename: str | os.PathLike[str], devices: list[torch.device], rules: ShardRules | None, bucket: int) -> None:
         self._filename = filename
@@ -314,7 +335,7 @@ class _OneProcess:
         self._rules = rules
         self._bucket = bucket
         self._streams: dict[tuple[int, int], list[torch.cuda.Stream]] = {}
-        self._copied = [0] * len(devices)
+        self._counting = threading.Lock()
 
     def load(self) -> LoadedShards:
         clock = _Clock()
@@ -330,7 +351,9 @@ class _OneProcess:
             readers = _Readers(weights)
             try:
                 for part in range(plan.parts):
-                    readers.start(lambda part=part: self._read(weights, plan, flats, part))  # type: ignore[misc]
+                    works = _Shared(self._works(weights, plan, flats, part))
+                    for _ in range(_BUCKETS if plan.common.nbytes else 1):
+                        readers.start(works.carry_out)
                 readers.wait()
             except BaseException:
                 readers.end()
@@ -342,7 +365,6 @@ class _OneProcess:
             readers.rethrow()
             clock.lap("exchange")
             _tell(plan.report, weights)
-        plan.report.bytes_copied = sum(self._copied)
         plan.report.seconds = clock.seconds
         return LoadedShards(tensors, plan.report)
 
@@ -365,21 +387,32 @@ class _OneProcess:
     def _reach(one: torch.device, other: torch.device) -> bool:
         return one.type == other.type == "cuda" and (one == other or torch.cuda.can_device_access_peer(one, other))
 
-    def _read(self, weights: Weights, plan: _Plan, flats: list[dict[str, torch.Tensor]], part: int) -> None:
-        """By the thread of a part, which alone counts what it reads and copies."""
-        own = flats[part]
+    def _works(
+        self, weights: Weights, plan: _Plan, flats: list[dict[str, torch.Tensor]], part: int
+    ) -> Iterator[Callable[[], None]]:
+        """What a part reads, and copies from itself to the others."""
         for bucket in plan.common.buckets():
-            spans = list(plan.common.spans(*plan.share(part, bucket)))
-            plan.report.bytes_read[part] += weights._read_to_the_end(
-                [(name, own[name][start:stop], Slice(BYTES, start, stop)) for name, start, stop in spans]
-            )
-            for other, flat in enumerate(flats):
-                if other != part:
-                    with _on(self._streams[part, other]):
-                        for name, start, stop in spans:
-                            flat[name][start:stop].copy_(own[name][start:stop], non_blocking=True)
-                            self._copied[part] += stop - start
-        plan.report.bytes_read[part] += weights._read_to_the_end(plan.own_reads(part, own))
+            yield functools.partial(self._read_common, weights, plan, flats, part, bucket)
+        yield functools.partial(self._read, weights, plan, part, plan.own_reads(part, flats[part]))
+
+    def _read_common(
+        self, weights: Weights, plan: _Plan, flats: list[dict[str, torch.Tensor]], part: int, bucket: tuple[int, int, int]
+    ) -> None:
+        own = flats[part]
+        spans = list(plan.common.spans(*plan.share(part, bucket)))
+        self._read(weights, plan, part, [(name, own[name][start:stop], Slice(BYTES, start, stop)) for name, start, stop in spans])
+        for other, flat in enumerate(flats):
+            if other != part:
+                with _on(self._streams[part, other]):
+                    for name, start, stop in spans:
+                        flat[name][start:stop].copy_(own[name][start:stop], non_blocking=True)
+                with self._counting:
+                    plan.report.bytes_copied += sum(stop - start for _, start, stop in spans)
+
+    def _read(self, weights: Weights, plan: _Plan, part: int, reads: list[_Read]) -> None:
+        read = weights._read_to_the_end(reads)
+        with self._counting:
+            plan.report.bytes_read[part] += read
 
     def _synchronize(self) -> None:
         for streams in self._streams.values():
