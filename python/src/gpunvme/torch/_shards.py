@@ -27,7 +27,7 @@ _BLOCK: Final = 4096
 """What the devices' shares of common bytes are multiples of: in files whose data begins at a page no two of them read a block of an SSD."""
 
 _BUCKETS: Final = 2
-"""Of a part, under way at a time: while one ends, the next keeps what moves the data busy."""
+"""Of a part, being read at a time: while one ends, the next keeps what moves the data busy."""
 
 _Read = tuple[str, Any, Slice | None]
 
@@ -91,8 +91,8 @@ def load_sharded(
     :param rules: which tensors are divided, along which dimension: see :meth:`gpunvme.Weights.shard_dimensions`; None: every
         device has the whole model
     :param group: a process group of torch.distributed with a part for each rank: NCCL for GPUs, gloo for the CPU
-    :param bucket_bytes: of what all have, how much is read before it is copied, 4 KiB for each part at least; two of these are under way
-        at a time. With a group a rank needs memory for both while it loads, in one process none
+    :param bucket_bytes: of what all have, how much is read before it is copied (with a group half of it), 4 KiB for each part at
+        least; two such reads are under way at a time. With a group a rank needs twice this much memory while it loads, in one process none
     :raises InvalidError: a tensor cannot be divided evenly as the rules say, or ranks do not ask for the same
     :raises UnsupportedError: PyTorch does not have the type of a tensor, or the group cannot move memory of the device
     :raises GpuNvmeError: reading failed; nothing is at work in any tensor any more
@@ -465,7 +465,8 @@ class _Rank:
             asked = ""
             try:
                 weights = stack.enter_context(Weights(self._filename, accelerator(self._device)))
-                plan = _Plan(weights, self._rules, self._ranks, self._bucket)
+                # As much memory is read to as is gathered from.
+                plan = _Plan(weights, self._rules, self._ranks, self._bucket // 2)
                 clock.lap("open")
                 tensors = plan.allocate(self._device)
                 buckets = [_Bucket(nbytes, self._device) for nbytes in self._bucket_lengths(plan)]
@@ -497,8 +498,8 @@ class _Rank:
         return LoadedShards([tensors], report)
 
     def _bucket_lengths(self, plan: _Plan) -> list[int]:
-        """Of two, so that one can be read while the other is gathered."""
-        return [share * self._ranks for _, _, share in itertools.islice(plan.common.buckets(), 2)]
+        """Of twice as many as are being read, so that others can be gathered meanwhile."""
+        return [share * self._ranks for _, _, share in itertools.islice(plan.common.buckets(), 2 * _BUCKETS)]
 
     def _exchange(self, plan: _Plan) -> str:
         """How the group moves what all have."""
@@ -548,14 +549,16 @@ class _Rank:
             for stream in streams:
                 stream.synchronize()
         clock.lap("allocate")
-        read = [0]
+        read: list[int] = []
         readers = _Readers(weights)
+        works = _Shared(self._works(weights, plan, flat, buckets, readers, read))
         try:
-            readers.start(lambda: self._read(weights, plan, flat, buckets, readers, read))
+            for _ in range(_BUCKETS if buckets else 1):
+                readers.start(works.carry_out)
             copied = 0
             for number, bucket in enumerate(plan.common.buckets()):
                 start, stop, share = bucket
-                memory = buckets[number % 2]
+                memory = buckets[number % len(buckets)]
                 _wait(memory.full)
                 memory.full.clear()
                 self._gather(memory.memory[: share * self._ranks], streams)
@@ -586,7 +589,7 @@ class _Rank:
             self._agree(failure, None)
         finally:
             del failure
-        return read[0], copied
+        return sum(read), copied
 
     def _gather(self, memory: torch.Tensor, streams: Sequence[torch.cuda.Stream]) -> None:
         """Fills it with the shares of all ranks; that of this one is in its place."""
@@ -594,24 +597,31 @@ class _Rank:
         with _on(streams):
             self._all_gather(memory, memory[self._rank * share : (self._rank + 1) * share], group=self._group)
 
-    def _read(
+    def _works(
         self, weights: Weights, plan: _Plan, flat: dict[str, torch.Tensor], buckets: list[_Bucket], readers: _Readers, read: list[int]
-    ) -> None:
-        """By the reader, which alone counts."""
-        for number, bucket in enumerate(plan.common.buckets()):
-            memory = buckets[number % 2]
+    ) -> Iterator[Callable[[], None]]:
+        """What this rank reads; each adds its bytes to the list."""
+
+        def common(bucket: tuple[int, int, int], memory: _Bucket) -> None:
+            # No two readers wait for the same memory: they take the buckets in their order, and there are more memories than readers.
             memory.free.wait()
             memory.free.clear()
             if readers.failure is None:
                 try:
                     if memory.copied is not None:
                         memory.copied.synchronize()
-                    read[0] += self._read_share(weights, plan, bucket, memory.memory)
+                    read.append(self._read_share(weights, plan, bucket, memory.memory))
                 except BaseException as e:
                     readers.fail(e)
             memory.full.set()
-        if readers.failure is None:
-            read[0] += weights._read_to_the_end(plan.own_reads(self._rank, flat))
+
+        def own() -> None:
+            if readers.failure is None:
+                read.append(weights._read_to_the_end(plan.own_reads(self._rank, flat)))
+
+        for number, bucket in enumerate(plan.common.buckets()):
+            yield functools.partial(common, bucket, buckets[number % len(buckets)])
+        yield own
 
     def _read_share(self, weights: Weights, plan: _Plan, bucket: tuple[int, int, int], memory: torch.Tensor) -> int:
         start, stop = plan.share(self._rank, bucket)
