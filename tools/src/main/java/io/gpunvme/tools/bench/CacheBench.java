@@ -39,6 +39,9 @@ final class CacheBench implements AutoCloseable {
   private static final int BLOCKS = 132 * 6;
   private static final int FEW_BLOCKS = 132;
 
+  /** So that half of the frames is enough for what all threads read at once. */
+  private static final int READ_BLOCKS = 32;
+
   /** So that a quarter of the frames is enough for what all warps pin at once. */
   private static final int PIN_BLOCKS = 16;
 
@@ -118,8 +121,8 @@ final class CacheBench implements AutoCloseable {
     all.put(HITS + "in-order", new Case("in_order", WARP, 10, true, BLOCKS));
     all.put(HITS + "in-order.uncounted", new Case("in_order", WARP, 10, true, BLOCKS));
     all.put(HITS + "anywhere", new Case("anywhere", WARP, 50, true, BLOCKS));
-    all.put(PREFIX + "raw.reads", new Case("raw_reads", WARP, 40, false, FEW_BLOCKS));
-    all.put(PREFIX + "misses", new Case("misses", WARP, 40, false, FEW_BLOCKS));
+    all.put(PREFIX + "raw.reads", new Case("raw_reads", WARP, 160, false, READ_BLOCKS));
+    all.put(PREFIX + "misses", new Case("misses", WARP, 160, false, READ_BLOCKS));
     all.put(PREFIX + "raw.reads.lanes1", new Case("raw_reads", 1, 400, false, FEW_BLOCKS));
     all.put(PREFIX + "misses.lanes1", new Case("misses", 1, 400, false, FEW_BLOCKS));
     all.put(TIERED + ".off", new Case("skewed", WARP, 40, false, SKEWED_BLOCKS));
