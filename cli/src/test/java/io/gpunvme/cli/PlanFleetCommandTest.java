@@ -47,7 +47,7 @@ class PlanFleetCommandTest {
     assertThat(plan("--machines", 4, "--from", "pool").succeeded().out())
         .startsWith("140GiB, placement machine; 4 machines with 8 GPUs and 8 SSDs each;")
         .contains(
-            "\npool: limited by fixed costs\n",
+            "\npool: limited by network in\n",
             "  without what is lost a checkpoint is whole\n",
             "  lost in the middle: the others go on; spares read all of theirs from the pool;",
             "\nnic               50GB/s     assumed   a machine's network cards",

@@ -10,9 +10,9 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * One simulated load of a fleet. Each GPU reads its part of each file, one file after the other:
- * pinned memory (one caller of a process at a time), what else a first read takes, then bytes. A
- * checkpoint's files are read at once. What others need goes on to them while the next file is
- * read. At the end each process gives its pinned memory back.
+ * before the first one pinned memory (one caller of a process at a time), then of each what else a
+ * first read takes, and bytes. A checkpoint's files are read at once. What others need goes on to
+ * them while the next file is read.
  */
 final class LoadRun {
   /** Of files, by GPUs that do not do the same; more would take minutes. */
@@ -268,7 +268,7 @@ final class LoadRun {
         return;
       }
       driver.hold(
-          get(Parameter.PIN),
+          file == 0 ? get(Parameter.PIN) : 0,
           () ->
               machines.after(
                   get(Parameter.START),
@@ -308,8 +308,7 @@ final class LoadRun {
     private void over() {
       open--;
       if (open == 0) {
-        double back = perFile == 0 ? 0 : get(Parameter.UNPIN) * files * gpus();
-        machines.after(back, () -> end = Math.max(end, simulation.now()));
+        end = Math.max(end, simulation.now());
       }
     }
   }

@@ -41,12 +41,10 @@ public enum Parameter {
   OPEN("ms", 1e-3, 0, 1e6, "opening a file takes, one after the other in a process"),
   /** Memory for tensors. */
   ALLOCATE("GB/s", 1e9, 0.001, 1e6, "memory for tensors is taken, one GPU after the other"),
-  /** Pinned memory for a file that a GPU reads. */
-  PIN("ms", 1e-3, 0, 1e6, "pinned memory takes for a file of a GPU, one after the other"),
+  /** Pinned memory for a GPU's first file; those after it find it there. */
+  PIN("ms", 1e-3, 0, 1e6, "pinned memory takes for a GPU's first file, one after the other"),
   /** What else a GPU's first read of a file takes. */
   START("ms", 1e-3, 0, 1e6, "else the first read of a file takes, each GPU for itself"),
-  /** Giving pinned memory back. */
-  UNPIN("ms", 1e-3, 0, 1e6, "giving that memory back takes, one after the other"),
   /** PyTorch's own work in a load of a checkpoint. */
   DCP("ms", 1e-3, 0, 1e6, "DCP takes to load a checkpoint beside its bytes"),
   /** Files that a rank writes of a checkpoint. */

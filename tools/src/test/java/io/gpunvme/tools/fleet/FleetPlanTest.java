@@ -24,13 +24,7 @@ final class FleetPlanTest {
   private static Parameters bytesOnly() {
     Parameters some = Parameters.defaults().with(Parameter.ALLOCATE, 1e6).with(Parameter.FILE, 1e6);
     for (Parameter none :
-        List.of(
-            Parameter.OPEN,
-            Parameter.PIN,
-            Parameter.START,
-            Parameter.UNPIN,
-            Parameter.DCP,
-            Parameter.HOP)) {
+        List.of(Parameter.OPEN, Parameter.PIN, Parameter.START, Parameter.DCP, Parameter.HOP)) {
       some = some.with(none, 0);
     }
     return some;
@@ -58,7 +52,7 @@ final class FleetPlanTest {
 
   @Test
   void cachedModelsTakeThePinnedPathOrTheMemory() {
-    takes(by(Fleet.of(5, 1, 8, MODEL), Way.CACHE).load(), BYTES / 44.75e9, "pinned path");
+    takes(by(Fleet.of(5, 1, 8, MODEL), Way.CACHE).load(), BYTES / 49.64e9, "pinned path");
     takes(by(Fleet.of(5, 8, 8, MODEL), Way.CACHE).load(), BYTES / 200e9, "host memory");
   }
 
@@ -120,8 +114,8 @@ final class FleetPlanTest {
     double with = FleetPlan.of(fleet, hops, Way.PEERS).ways().getFirst().load().seconds();
     double without = by(fleet, Way.PEERS).load().seconds();
 
-    // 280 buckets of 512 MiB, 999 steps of 10 us in each.
-    assertThat(with - without).isCloseTo(280 * 999 * 10e-6, within(1e-6));
+    // 560 buckets of 256 MiB, 999 steps of 10 us in each.
+    assertThat(with - without).isCloseTo(560 * 999 * 10e-6, within(1e-6));
     double larger =
         FleetPlan.of(fleet, hops.with(Parameter.BUCKET, 8192), Way.PEERS)
             .ways()
