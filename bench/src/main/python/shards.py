@@ -182,9 +182,11 @@ def be_rank(chosen):
         taken = time.perf_counter() - begin
         with open(asked["sums"]) as file:
             check(shards, json.load(file), [chosen.rank])
-        print(json.dumps({"seconds": taken, "report": vars(shards.report)}), flush=True)
+        told = {"seconds": taken, "report": vars(shards.report)}
         del shards
         empty(chosen.device)
+        # Not before its memory is free: that would disturb what is measured next.
+        print(json.dumps(told), flush=True)
     dist.destroy_process_group()
 
 
