@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import sys
 import threading
+import time
 import unittest
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -22,6 +23,7 @@ if not torch.distributed.is_available():
 import gpunvme  # noqa: E402
 import gpunvme.torch  # noqa: E402
 from gpunvme.torch import load_file, load_sharded  # noqa: E402
+from gpunvme.torch._shards import _Bucket, _Clock, _Plan, _Rank, _Shared  # noqa: E402
 from ranks import Ranks  # noqa: E402
 from shard_ranks import bytes_of  # noqa: E402
 
@@ -224,6 +226,61 @@ class ShardsTest(Case):
             address,
         )
         self.assertEqual((done.stdout, done.returncode), ("ended True []\n", 0), done.stderr)
+
+
+@needs_real
+class OneOfTwoRanksTest(Case):
+    """A rank without a group: what the other one reads is there when it is gathered."""
+
+    def move(self, gathering: Callable[[int], None] = lambda number: None) -> None:
+        """:param gathering: called before each bucket is gathered, with its number"""
+        nbytes = 40 * 8192 - 100
+        model = make_model(self.folder() / "m.safetensors", {"all": ("U8", (nbytes,), random.Random(5).randbytes(nbytes))})
+        whole = load_file(model, "cpu")["all"]
+        with mock.patch("torch.distributed.get_rank", lambda group: 0), mock.patch("torch.distributed.get_world_size", lambda group: 2):
+            rank = _Rank(model, torch.device("cpu"), None, 16384, None)
+        with gpunvme.Weights(model) as weights:
+            plan = _Plan(weights, None, 2, 8192)
+            tensors = plan.allocate(torch.device("cpu"))
+            buckets = [_Bucket(nbytes, torch.device("cpu")) for nbytes in rank._bucket_lengths(plan)]
+            under_way = enumerate(plan.common.buckets())
+
+            def gather(memory: torch.Tensor, streams: object) -> None:
+                if started:
+                    number, bucket = next(under_way)
+                    gathering(number)
+                    start, stop = plan.share(1, bucket)
+                    memory[start - bucket[0] : stop - bucket[0]] = whole[start:stop]
+                started.append(True)
+
+            started: list[bool] = []
+            with mock.patch.object(rank, "_gather", gather), mock.patch.object(rank, "_agree", lambda failure, value: [value]):
+                rank._move(weights, plan, tensors, buckets, _Clock())
+        self.assertEqual(len(buckets), 4)
+        self.assertTrue(torch.equal(tensors["all"], whole))
+
+    def test_a_late_reader_keeps_its_memory(self) -> None:
+        following = _Shared._next
+        late = iter([True])
+
+        def slow(works: _Shared) -> Any:
+            work = following(works)
+            if next(late, False):
+                time.sleep(0.3)
+            return work
+
+        with mock.patch.object(_Shared, "_next", slow):
+            self.move()
+
+    def test_who_gathers_no_more_ends(self) -> None:
+        def interrupts(number: int) -> None:
+            if number == 8:
+                raise KeyboardInterrupt
+
+        threads = threading.active_count()
+        with self.assertRaises(KeyboardInterrupt):
+            self.move(interrupts)
+        self.assertEqual(threading.active_count(), threads)
 
 
 class GpuShards(Case):

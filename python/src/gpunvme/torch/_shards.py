@@ -247,6 +247,8 @@ class _Readers:
         self._weights = weights
         self._overs: list[threading.Event] = []
         self.failure: BaseException | None = None
+        self.ended = False
+        """Whether nothing more is to be read."""
         self._lock = threading.Lock()
 
     def start(self, work: Callable[[], None]) -> None:
@@ -573,6 +575,8 @@ class _Rank:
                 copied += stop - start - max(0, mine[1] - mine[0])
             readers.wait()
         except BaseException:
+            # Before the memories are free: nobody gathers any more, so nobody is to read for it.
+            readers.ended = True
             for memory in buckets:
                 memory.free.set()
             readers.end()
@@ -600,12 +604,9 @@ class _Rank:
     def _works(
         self, weights: Weights, plan: _Plan, flat: dict[str, torch.Tensor], buckets: list[_Bucket], readers: _Readers, read: list[int]
     ) -> Iterator[Callable[[], None]]:
-        """What this rank reads; each adds its bytes to the list."""
+        """What this rank reads; each adds its bytes to the list. Those of a bucket come when there is memory for them, which is theirs."""
 
         def common(bucket: tuple[int, int, int], memory: _Bucket) -> None:
-            # No two readers wait for the same memory: they take the buckets in their order, and there are more memories than readers.
-            memory.free.wait()
-            memory.free.clear()
             if readers.failure is None:
                 try:
                     if memory.copied is not None:
@@ -620,7 +621,13 @@ class _Rank:
                 read.append(weights._read_to_the_end(plan.own_reads(self._rank, flat)))
 
         for number, bucket in enumerate(plan.common.buckets()):
-            yield functools.partial(common, bucket, buckets[number % len(buckets)])
+            memory = buckets[number % len(buckets)]
+            # Here, where one reader is at a time: taken later, the memory of a bucket could be taken for a later one before.
+            memory.free.wait()
+            if readers.ended:
+                return
+            memory.free.clear()
+            yield functools.partial(common, bucket, memory)
         yield own
 
     def _read_share(self, weights: Weights, plan: _Plan, bucket: tuple[int, int, int], memory: torch.Tensor) -> int:
