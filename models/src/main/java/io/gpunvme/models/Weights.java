@@ -28,6 +28,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.Comparator;
 import java.util.EnumMap;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -38,6 +39,7 @@ import java.util.SequencedMap;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.BooleanSupplier;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
@@ -290,23 +292,34 @@ public final class Weights implements AutoCloseable {
     if (bytes == 0) {
       return;
     }
-    AtomicBoolean failed = new AtomicBoolean();
-    BooleanSupplier ends = () -> failed.get() || cancelled.getAsBoolean();
+    AtomicReference<Throwable> failure = new AtomicReference<>();
+    AtomicBoolean interrupted = new AtomicBoolean();
+    BooleanSupplier ends =
+        () -> failure.get() != null || interrupted.get() || cancelled.getAsBoolean();
     Queue<Map.Entry<Integer, FileReads>> left = new ConcurrentLinkedQueue<>(files.entrySet());
     Runnable work =
         () -> {
-          for (var next = left.poll(); next != null && !failed.get(); next = left.poll()) {
+          for (var next = left.poll(); next != null && failure.get() == null; next = left.poll()) {
             try {
               next.getValue().carryOut(source.storage(next.getKey()), reader, ends);
             } catch (RuntimeException | Error e) {
-              failed.set(true);
+              failure.compareAndSet(null, e);
               throw e;
             }
           }
         };
-    int threads = bytes < together ? 1 : Math.min(files.size(), FILES_AT_A_TIME);
-    WorkScope.rethrow(
-        WorkScope.all(Weights::startThread, Collections.nCopies(threads, work), () -> {}));
+    int others = bytes < together ? 0 : Math.min(files.size(), FILES_AT_A_TIME) - 1;
+    WorkScope scope = new WorkScope(Weights::startThread);
+    Runnable own =
+        () -> {
+          Collections.nCopies(others, work).forEach(scope::help);
+          work.run();
+        };
+    List<Throwable> failures =
+        new ArrayList<>(scope.finish(own, () -> {}, () -> interrupted.set(true)));
+    // The first that failed, and not one that it has ended.
+    failures.sort(Comparator.comparing(e -> e != failure.get()));
+    WorkScope.rethrow(failures);
   }
 
   private static void startThread(Runnable work) {

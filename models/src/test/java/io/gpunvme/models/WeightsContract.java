@@ -35,6 +35,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -340,9 +341,56 @@ abstract class WeightsContract {
                         while (!ends.getAsBoolean()) {
                           Thread.onSpinWait();
                         }
+                        throw new StorageException(Kind.CANCELLED, "", -1, -1, "ended", null);
                       },
                       1))
           .isSameAs(failure);
+    }
+  }
+
+  @Test
+  void whoIsInterruptedWhileAnotherThreadReadsEndsThat() throws InterruptedException {
+    try (Weights weights = open("");
+        DeviceBuffer all = accelerator.allocate(1 << 20)) {
+      CountDownLatch both = new CountDownLatch(2);
+      CountDownLatch done = new CountDownLatch(1);
+      AtomicReference<Throwable> thrown = new AtomicReference<>();
+      AtomicBoolean kept = new AtomicBoolean();
+      AtomicReference<Thread> caller = new AtomicReference<>();
+      Thread thread =
+          new Thread(
+              () -> {
+                try {
+                  weights.read(
+                      List.of(
+                          new TensorTarget("odd", null, all, 0),
+                          new TensorTarget("embed", null, all, 20_000)),
+                      () -> false,
+                      (storage, ranges, buffers, ends) -> {
+                        meet(both);
+                        if (Thread.currentThread() == caller.get()) {
+                          done.countDown();
+                          return;
+                        }
+                        while (!ends.getAsBoolean()) {
+                          Thread.onSpinWait();
+                        }
+                        throw new StorageException(Kind.CANCELLED, "", -1, -1, "ended", null);
+                      },
+                      1);
+                } catch (StorageException e) {
+                  thrown.set(e);
+                }
+                kept.set(Thread.currentThread().isInterrupted());
+              });
+      caller.set(thread);
+      thread.start();
+      done.await();
+      thread.interrupt();
+      thread.join(60_000);
+      assertThat(thread.isAlive()).isFalse();
+      assertThat(thrown.get()).hasMessageContaining("ended");
+      assertThat(kept).isTrue();
     }
   }
 
@@ -398,7 +446,6 @@ abstract class WeightsContract {
     }
   }
 
-  /** Bytes of a tensor from the second one on. */
   private static void meet(CountDownLatch all) {
     all.countDown();
     try {
@@ -408,6 +455,7 @@ abstract class WeightsContract {
     }
   }
 
+  /** Bytes of a tensor from the second one on. */
   private static TensorTarget target(String name, long stop, DeviceBuffer buffer) {
     return new TensorTarget(name, new TensorSlice(TensorSlice.BYTES, 1, stop), buffer, 1 << 20);
   }

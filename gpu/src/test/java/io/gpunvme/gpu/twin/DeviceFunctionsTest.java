@@ -469,7 +469,7 @@ class DeviceFunctionsTest {
     assertThat(keeps.callInt(clock, times, then)).isEqualTo(kept);
   }
 
-  /** Three quarters of a cache are all there, wherever they begin, since every set gets as many. */
+  /** Three quarters of a cache are all there, since every set gets as many; not of a small one. */
   @ParameterizedTest
   @CsvSource({
     "1, 0, 12",

@@ -267,12 +267,19 @@ final class LoadRun {
         arrived(group, file);
         return;
       }
-      driver.hold(
-          file == 0 ? get(Parameter.PIN) : 0,
+      Runnable first =
           () ->
               machines.after(
                   get(Parameter.START),
-                  () -> machines.flow(perFile, source.apply(group), () -> arrived(group, file))));
+                  () -> machines.flow(perFile, source.apply(group), () -> arrived(group, file)));
+      if (file == 0) {
+        driver.hold(get(Parameter.PIN), first);
+      } else if (checkpoint) {
+        // All begin at once, and each waits for what its GPU pins for the first.
+        driver.hold(0, first);
+      } else {
+        first.run();
+      }
     }
 
     private void arrived(int group, int file) {

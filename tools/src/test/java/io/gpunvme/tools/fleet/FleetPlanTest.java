@@ -100,6 +100,24 @@ final class FleetPlanTest {
     assertThat(load.bytes("network in")).isCloseTo(machines * BYTES - BYTES, closeTo(BYTES));
   }
 
+  /** Ten files, of which only the first waits for pinned memory; GPUs of a process take turns. */
+  @Test
+  void eachGpuPinsOnce() {
+    Parameters pinning = BYTES_ONLY.with(Parameter.FILE, BYTES / 10 / 1e9);
+    Fleet fleet = Fleet.of(1, 2, 8, MODEL).withPlacement(Placement.ALONE);
+    for (boolean together : new boolean[] {false, true}) {
+      Fleet some = fleet.withOneProcess(together);
+      double without = FleetPlan.of(some, pinning, Way.CACHE).ways().getFirst().load().seconds();
+      double with =
+          FleetPlan.of(some, pinning.with(Parameter.PIN, 1000), Way.CACHE)
+              .ways()
+              .getFirst()
+              .load()
+              .seconds();
+      assertThat(with - without).isCloseTo(together ? 2 : 1, within(1e-6));
+    }
+  }
+
   @Test
   void onePeerIsAlone() {
     Traffic peers = by(Fleet.of(1, 8, 8, MODEL), Way.PEERS).load();

@@ -245,7 +245,7 @@ final class MeasuredFleetTest {
         PARAMETERS.values().entrySet().stream()
             .filter(entry -> entry.getValue().kind() == Parameters.Kind.MEASURED)
             .collect(Collectors.toMap(Map.Entry::getKey, Map.Entry::getValue));
-    assertThat(measured).hasSize(8);
+    assertThat(measured).hasSize(7);
     assertThat(measured.values())
         .allSatisfy(
             value ->

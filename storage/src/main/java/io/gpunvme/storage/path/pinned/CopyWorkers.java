@@ -8,7 +8,10 @@ import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 
-/** The threads of a path, started when needed and ended when idle. Safe for all threads. */
+/**
+ * The threads of a path, or of several, started when needed and ended when idle. Safe for all
+ * threads.
+ */
 final class CopyWorkers implements AutoCloseable {
   private static final int IDLE_SECONDS = 10;
 

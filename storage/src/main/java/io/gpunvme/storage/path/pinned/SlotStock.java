@@ -27,7 +27,8 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>Files of one block device share threads, too: those that have no more to do for one file go on
  * with the next, so that two files that are read one after the other keep them busy, and no more of
- * them are at work than one file wants. A slow device holds up nobody else's.
+ * them are at work than one file wants. A slow device holds up nobody else's; a long read of it
+ * leaves to others of that device the threads that ask.
  *
  * <p>Safe for all threads.
  */
