@@ -36,6 +36,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.BooleanSupplier;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -338,10 +339,7 @@ abstract class WeightsContract {
                         if (ranges.length(0) == 12_347) {
                           throw failure;
                         }
-                        while (!ends.getAsBoolean()) {
-                          Thread.onSpinWait();
-                        }
-                        throw new StorageException(Kind.CANCELLED, "", -1, -1, "ended", null);
+                        readUntil(ends);
                       },
                       1))
           .isSameAs(failure);
@@ -372,10 +370,7 @@ abstract class WeightsContract {
                           done.countDown();
                           return;
                         }
-                        while (!ends.getAsBoolean()) {
-                          Thread.onSpinWait();
-                        }
-                        throw new StorageException(Kind.CANCELLED, "", -1, -1, "ended", null);
+                        readUntil(ends);
                       },
                       1);
                 } catch (StorageException e) {
@@ -444,6 +439,14 @@ abstract class WeightsContract {
             .withMessageContaining("not inside a buffer");
       }
     }
+  }
+
+  /** A read that has no end of its own. */
+  private static void readUntil(BooleanSupplier ends) {
+    while (!ends.getAsBoolean()) {
+      Thread.onSpinWait();
+    }
+    throw new StorageException(Kind.CANCELLED, "", -1, -1, "ended", null);
   }
 
   private static void meet(CountDownLatch all) {

@@ -34,6 +34,10 @@ final class FleetPlanTest {
     return FleetPlan.of(fleet, BYTES_ONLY, way).ways().getFirst();
   }
 
+  private static double seconds(Fleet fleet, Parameters parameters, Way way) {
+    return FleetPlan.of(fleet, parameters, way).ways().getFirst().load().seconds();
+  }
+
   private static Offset<Double> closeTo(double value) {
     return within(value * 2e-3);
   }
@@ -107,13 +111,8 @@ final class FleetPlanTest {
     Fleet fleet = Fleet.of(1, 2, 8, MODEL).withPlacement(Placement.ALONE);
     for (boolean together : new boolean[] {false, true}) {
       Fleet some = fleet.withOneProcess(together);
-      double without = FleetPlan.of(some, pinning, Way.CACHE).ways().getFirst().load().seconds();
-      double with =
-          FleetPlan.of(some, pinning.with(Parameter.PIN, 1000), Way.CACHE)
-              .ways()
-              .getFirst()
-              .load()
-              .seconds();
+      double without = seconds(some, pinning, Way.CACHE);
+      double with = seconds(some, pinning.with(Parameter.PIN, 1000), Way.CACHE);
       assertThat(with - without).isCloseTo(together ? 2 : 1, within(1e-6));
     }
   }
@@ -129,17 +128,12 @@ final class FleetPlanTest {
   void aRingOfManyWaitsForTheNetwork() {
     Parameters hops = BYTES_ONLY.with(Parameter.HOP, 10);
     Fleet fleet = Fleet.of(1000, 8, 8, MODEL);
-    double with = FleetPlan.of(fleet, hops, Way.PEERS).ways().getFirst().load().seconds();
+    double with = seconds(fleet, hops, Way.PEERS);
     double without = by(fleet, Way.PEERS).load().seconds();
 
     // 560 buckets of 256 MiB, 999 steps of 10 us in each.
     assertThat(with - without).isCloseTo(560 * 999 * 10e-6, within(1e-6));
-    double larger =
-        FleetPlan.of(fleet, hops.with(Parameter.BUCKET, 8192), Way.PEERS)
-            .ways()
-            .getFirst()
-            .load()
-            .seconds();
+    double larger = seconds(fleet, hops.with(Parameter.BUCKET, 8192), Way.PEERS);
     assertThat(larger - without).isCloseTo(18 * 999 * 10e-6, within(1e-6));
   }
 
