@@ -44,7 +44,7 @@ static_assert(sizeof(FrameSet) == 128, "layout shared with the host");
 
 namespace detail {
 
-// The set in which a page can be. Of pages in a row each set gets as many, where there are 512 sets or more: the multiplication spreads them
+// The set in which a page can be. Of pages in a row each set gets as many, where there are 200 sets or more: the multiplication spreads them
 // evenly, in whatever order those of each 512 come. They come in another order, since in theirs the pages of a warp are in sets of one
 // pattern: two warps that met in a set met in nearly all, and warps that pinned their pages held each other up for good.
 GPUNVME_FN u32 set_of(u64 tag, u32 set_count) {

@@ -330,9 +330,7 @@ abstract class WeightsContract {
       assertThatThrownBy(
               () ->
                   weights.read(
-                      List.of(
-                          new TensorTarget("odd", null, all, 0),
-                          new TensorTarget("embed", null, all, 20_000)),
+                      oddAndEmbed(all),
                       () -> false,
                       (storage, ranges, buffers, ends) -> {
                         meet(both);
@@ -360,9 +358,7 @@ abstract class WeightsContract {
               () -> {
                 try {
                   weights.read(
-                      List.of(
-                          new TensorTarget("odd", null, all, 0),
-                          new TensorTarget("embed", null, all, 20_000)),
+                      oddAndEmbed(all),
                       () -> false,
                       (storage, ranges, buffers, ends) -> {
                         meet(both);
@@ -439,6 +435,12 @@ abstract class WeightsContract {
             .withMessageContaining("not inside a buffer");
       }
     }
+  }
+
+  /** Tensors of two files. */
+  private static List<TensorTarget> oddAndEmbed(DeviceBuffer all) {
+    return List.of(
+        new TensorTarget("odd", null, all, 0), new TensorTarget("embed", null, all, 20_000));
   }
 
   /** A read that has no end of its own. */

@@ -267,18 +267,18 @@ final class LoadRun {
         arrived(group, file);
         return;
       }
-      Runnable first =
+      Runnable transfer =
           () ->
               machines.after(
                   get(Parameter.START),
                   () -> machines.flow(perFile, source.apply(group), () -> arrived(group, file)));
       if (file == 0) {
-        driver.hold(get(Parameter.PIN), first);
+        driver.hold(get(Parameter.PIN), transfer);
       } else if (checkpoint) {
         // All begin at once, and each waits for what its GPU pins for the first.
-        driver.hold(0, first);
+        driver.hold(0, transfer);
       } else {
-        first.run();
+        transfer.run();
       }
     }
 

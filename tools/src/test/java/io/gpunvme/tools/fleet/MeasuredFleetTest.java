@@ -30,7 +30,7 @@ final class MeasuredFleetTest {
   private static final Path PAGE = Path.of("../docs/scale.md");
 
   /** A model of 34.5 GB. */
-  private static final String NEW = "32-cores/2026-11-29-bef063b2";
+  private static final String LONG = "32-cores/2026-11-29-bef063b2";
 
   /** The same run with one of 8.7 GB. */
   private static final String SHORT = "32-cores/2026-11-29-bef063b2-short";
@@ -66,13 +66,13 @@ final class MeasuredFleetTest {
   /** A run, how much it moved by how it counts, and what the simulation says. */
   enum Run {
     COPIES(COPIED, "gpus.copy.limit.both", 2),
-    FILE(NEW, "gpus.read.file.both", 2),
-    ONE_GPU(NEW, "shards.half.1gpu", 1),
-    HALVES(NEW, "shards.half.2gpus", 1),
-    HALVES_OF_RANKS(NEW, "shards.half.2ranks", 1),
-    WHOLE(NEW, "shards.replicated.2gpus", 1),
-    WHOLE_OF_RANKS(NEW, "shards.replicated.2ranks", 1),
-    TWICE(NEW, "shards.replicated.twice", 1),
+    FILE(LONG, "gpus.read.file.both", 2),
+    ONE_GPU(LONG, "shards.half.1gpu", 1),
+    HALVES(LONG, "shards.half.2gpus", 1),
+    HALVES_OF_RANKS(LONG, "shards.half.2ranks", 1),
+    WHOLE(LONG, "shards.replicated.2gpus", 1),
+    WHOLE_OF_RANKS(LONG, "shards.replicated.2ranks", 1),
+    TWICE(LONG, "shards.replicated.twice", 1),
     SHORT_ONE_GPU(SHORT, "shards.half.1gpu", 1),
     SHORT_HALVES(SHORT, "shards.half.2gpus", 1),
     SHORT_HALVES_OF_RANKS(SHORT, "shards.half.2ranks", 1),
@@ -111,7 +111,7 @@ final class MeasuredFleetTest {
           PARAMETERS
               .with(Parameter.FILE, bytes / FILES / 1e9 * (1 + 1e-9))
               .with(Parameter.PIN, 0)
-              .with(Parameter.HOST, median(NEW, "gpus.read.file.both") / 1e9);
+              .with(Parameter.HOST, median(LONG, "gpus.read.file.both") / 1e9);
       Fleet one = Fleet.of(1, 1, 1, bytes);
       Fleet two = Fleet.of(1, 2, 1, bytes);
       Fleet gpu = two.withPlacement(Placement.GPU);
@@ -202,9 +202,10 @@ final class MeasuredFleetTest {
   void ratesAreThoseOfTheResults() throws IOException {
     hasValue(Parameter.GPU_LINK, median(COPIED, "gpus.copy.limit.0"));
     hasValue(Parameter.PEER_LINK, median(COPIED, "gpus.copy.peer.0"));
-    double more = bytesOfOneGpu(NEW) - bytesOfOneGpu(SHORT);
+    double more = bytesOfOneGpu(LONG) - bytesOfOneGpu(SHORT);
     hasValue(
-        Parameter.GPU_READ, more / (secondsOfOneGpu(NEW, "read") - secondsOfOneGpu(SHORT, "read")));
+        Parameter.GPU_READ,
+        more / (secondsOfOneGpu(LONG, "read") - secondsOfOneGpu(SHORT, "read")));
   }
 
   private static double bytesOfOneGpu(String file) throws IOException {
@@ -221,11 +222,11 @@ final class MeasuredFleetTest {
 
   @Test
   void fixedCostsAreThoseOfTheLoadByOneGpu() throws IOException {
-    hasValue(Parameter.OPEN, secondsOfOneGpu(NEW, "open") / FILES);
+    hasValue(Parameter.OPEN, secondsOfOneGpu(LONG, "open") / FILES);
     hasValue(Parameter.ALLOCATE, bytesOfOneGpu(OLD) / secondsOfOneGpu(OLD, "allocate"));
-    double transfer = bytesOfOneGpu(NEW) / PARAMETERS.get(Parameter.GPU_READ);
+    double transfer = bytesOfOneGpu(LONG) / PARAMETERS.get(Parameter.GPU_READ);
     assertThat(PARAMETERS.get(Parameter.START))
-        .isCloseTo((secondsOfOneGpu(NEW, "read") - transfer) / FILES, within(1e-4));
+        .isCloseTo((secondsOfOneGpu(LONG, "read") - transfer) / FILES, within(1e-4));
   }
 
   @Test
