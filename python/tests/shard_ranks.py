@@ -7,6 +7,7 @@ import os
 import sys
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import torch
 import torch.distributed as dist
@@ -67,6 +68,19 @@ def fail_to_read(model: str, after: int) -> str:
         return heard(model, "rows")
     finally:
         gpunvme.Weights._read_to_the_end = read  # type: ignore[method-assign]
+
+
+def lack_memory(model: str, shape: list[int]) -> str:
+    """Rank 1 has no memory for the tensors of a shape."""
+    empty = torch.empty
+
+    def takes(of: Any, **kind: Any) -> torch.Tensor:
+        if isinstance(of, tuple) and list(of) == shape and dist.get_rank() == 1:
+            raise MemoryError("a test: no memory is left")
+        return empty(of, **kind)
+
+    with mock.patch("torch.empty", takes):
+        return heard(model)
 
 
 def ask_for_another(models: list[str]) -> list[str]:

@@ -23,7 +23,8 @@ if not torch.distributed.is_available():
 import gpunvme  # noqa: E402
 import gpunvme.torch  # noqa: E402
 from gpunvme.torch import load_file, load_sharded  # noqa: E402
-from gpunvme.torch._shards import _Bucket, _Clock, _Plan, _Rank, _Shared  # noqa: E402
+from gpunvme.torch._reading import _Shared  # noqa: E402
+from gpunvme.torch._shards import _Bucket, _Clock, _Plan, _Rank  # noqa: E402
 from ranks import Ranks  # noqa: E402
 from shard_ranks import bytes_of  # noqa: E402
 
@@ -82,7 +83,7 @@ class ShardsTest(Case):
         self.assertEqual(sum(report.bytes_read), self.nbytes)
         self.assertLess(max(report.bytes_read) - min(report.bytes_read), 20 * 4096)
         self.assertEqual(report.bytes_copied, copied)
-        self.assertLessEqual(set(report.seconds), {"open", "allocate", "read", "exchange", "total"})
+        self.assertLessEqual(set(report.seconds), {"open", "connect", "read", "exchange", "total"})
         self.assertAlmostEqual(report.seconds["total"], sum(s for n, s in report.seconds.items() if n != "total"), places=6)
 
     def test_parts_of_one_process(self) -> None:
@@ -184,6 +185,27 @@ class ShardsTest(Case):
                 load_sharded(self.model, ["cpu", "cpu"], RULES, bucket_bytes=8192)
             self.assertEqual(threading.active_count(), threads)
 
+    def test_too_little_memory_ends_all(self) -> None:
+        empty = torch.empty
+        for after in range(0, 2 * len(SHAPES) - 3, 3):  # one is a scalar
+            left = iter(range(after))
+
+            def takes(shape: Any, left: Any = left, **kind: Any) -> torch.Tensor:
+                if isinstance(shape, tuple) and shape and next(left, None) is None:
+                    raise MemoryError("a test: no memory is left")
+                return empty(shape, **kind)
+
+            threads = threading.active_count()
+            with mock.patch("torch.empty", takes), self.assertRaisesRegex(MemoryError, "no memory is left"):
+                load_sharded(self.model, ["cpu", "cpu"], RULES, bucket_bytes=8192)
+            self.assertEqual(threading.active_count(), threads)
+
+    def test_all_ranks_hear_of_too_little_memory(self) -> None:
+        for name in ("embed", "layers.0.odd", "large"):
+            found = self.ranks.run(2, "lack_memory", str(self.model), list(SHAPES[name][1]))
+            self.assertEqual(found[1], "MemoryError: a test: no memory is left")
+            self.assertRegex(found[0], "^InternalError: rank 1 failed: MemoryError: a test: no memory is left")
+
     def test_all_ranks_hear_of_a_failure(self) -> None:
         own, other = "TransferError: [Errno 5] a test: the SSD is gone", "TransferError: [Errno 5] rank 1 failed: "
         for after in (0, 1, 2, 3):
@@ -220,7 +242,7 @@ class ShardsTest(Case):
             try:
                 load_sharded(sys.argv[1], ["cpu", "cpu"])
             except KeyboardInterrupt:
-                left = [t.name for t in threading.enumerate() if t.name == "gpunvme-shards"]
+                left = [t.name for t in threading.enumerate() if t.name == "gpunvme-reads"]
                 print("ended", time.monotonic() - begin < 30, left)
             """,
             address,
@@ -241,7 +263,7 @@ class OneOfTwoRanksTest(Case):
             rank = _Rank(model, torch.device("cpu"), None, 16384, None)
         with gpunvme.Weights(model) as weights:
             plan = _Plan(weights, None, 2, 8192)
-            tensors = plan.allocate(torch.device("cpu"))
+            taken = plan.taken([torch.device("cpu")])
             buckets = [_Bucket(nbytes, torch.device("cpu")) for nbytes in rank._bucket_lengths(plan)]
             under_way = enumerate(plan.common.buckets())
 
@@ -255,12 +277,12 @@ class OneOfTwoRanksTest(Case):
 
             started: list[bool] = []
             with mock.patch.object(rank, "_gather", gather), mock.patch.object(rank, "_agree", lambda failure, value: [value]):
-                rank._move(weights, plan, tensors, buckets, _Clock())
+                rank._move(weights, plan, taken, buckets, _Clock())
         self.assertEqual(len(buckets), 4)
-        self.assertTrue(torch.equal(tensors["all"], whole))
+        self.assertTrue(torch.equal(taken.tensors[0]["all"], whole))
 
     def test_a_late_reader_keeps_its_memory(self) -> None:
-        following = _Shared._next
+        following = _Shared.next
         late = iter([True])
 
         def slow(works: _Shared) -> Any:
@@ -269,7 +291,7 @@ class OneOfTwoRanksTest(Case):
                 time.sleep(0.3)
             return work
 
-        with mock.patch.object(_Shared, "_next", slow):
+        with mock.patch.object(_Shared, "next", slow):
             self.move()
 
     def test_who_gathers_no_more_ends(self) -> None:

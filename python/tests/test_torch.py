@@ -7,8 +7,11 @@ import gc
 import os
 import signal
 import textwrap
+import threading
+import time
 import unittest
 from typing import Any
+from unittest import mock
 
 from support import ACCELERATOR, Case, make_model, needs_fake, run, seeded
 
@@ -21,6 +24,7 @@ except ImportError:
 
 import gpunvme.torch as gt  # noqa: E402
 import torch_nvme  # noqa: E402
+from gpunvme.torch import _reading  # noqa: E402
 
 
 def raw(tensor: torch.Tensor) -> bytes:
@@ -158,6 +162,66 @@ class ModelTest(Case):
                 with self.assertRaises(kind):
                     part[wrong]
             self.assertEqual(model.get_slice("none")[0:0].shape, (0, 5))
+
+    def test_memory_is_taken_while_others_read(self) -> None:
+        path, tensors = self.model()
+        empty = torch.empty
+        read = gpunvme.Weights._read_to_the_end
+        seen: list[str] = []
+
+        def reads(weights: gpunvme.Weights, some: Any) -> int:
+            seen.extend(f"read {name}" for name, *_ in some)
+            return read(weights, some)
+
+        def takes(shape: tuple[int, ...], **kind: Any) -> torch.Tensor:
+            if shape == (33,):
+                # The tensor before is read meanwhile, so this ends.
+                while "read w" not in seen:
+                    time.sleep(0.001)
+            seen.append(f"take {shape}")
+            return empty(shape, **kind)
+
+        with self.in_short_batches(reads), mock.patch("torch.empty", takes):
+            loaded = gt.load_file(path, "cpu")
+        self.assertEqual({name: raw(t) for name, t in loaded.items()}, {name: data for name, (_, _, data) in tensors.items()})
+        self.assertEqual(list(loaded), list(tensors))
+        self.assertLess(seen.index("read w"), seen.index("take (33,)"))
+        # What has no bytes is not read.
+        self.assertEqual(sorted(s for s in seen if s.startswith("read")), ["read flags", "read h", "read scalar", "read w"])
+
+    def test_a_failure_leaves_the_model_open(self) -> None:
+        path, tensors = self.model()
+        empty = torch.empty
+        read = gpunvme.Weights._read_to_the_end
+        threads = threading.active_count()
+
+        def reads(weights: gpunvme.Weights, some: Any) -> int:
+            if some[0][0] == "scalar":
+                raise gpunvme.TransferError.of("a test: a block is unreadable")
+            return read(weights, some)
+
+        def takes(shape: tuple[int, ...], **kind: Any) -> torch.Tensor:
+            if shape == (3,):
+                raise torch.OutOfMemoryError("a test: no memory is left")
+            return empty(shape, **kind)
+
+        with gt.safe_open(path, device="cpu") as model:
+            with self.in_short_batches(reads), self.assertRaisesRegex(gpunvme.TransferError, "a block is unreadable"):
+                model.get_tensors(model.keys())
+            with self.in_short_batches(read), mock.patch("torch.empty", takes), self.assertRaisesRegex(torch.OutOfMemoryError, "no memory"):
+                model.get_tensors(model.keys())
+            self.assertEqual(raw(model.get_tensor("h")), tensors["h"][2])
+            self.assertEqual(threading.active_count(), threads)
+
+    @contextlib.contextmanager
+    def in_short_batches(self, reads: Any) -> Any:
+        """Each tensor is one, and memory is told of at once."""
+        with (
+            mock.patch.object(_reading, "_BATCH", 1),
+            mock.patch.object(_reading, "_TOLD", 1),
+            mock.patch.object(gpunvme.Weights, "_read_to_the_end", reads),
+        ):
+            yield
 
     @needs_fake
     def test_quantised_tensors_are_rows_of_bytes(self) -> None:

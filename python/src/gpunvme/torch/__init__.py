@@ -23,6 +23,7 @@ from ..errors import UnsupportedError
 from ..request import Request
 from ..storage import Storage
 from ..weights import Slice, TensorInfo, Weights
+from ._reading import read_whole
 from ._shards import LoadedShards, ShardReport, load_sharded
 from ._types import layout
 
@@ -131,9 +132,7 @@ class safe_open:  # the name and shape of safetensors' own
 
     def get_tensors(self, names: Sequence[str]) -> dict[str, torch.Tensor]:
         """Reads some, all at once."""
-        tensors = {name: self._empty(self._weights.info(name)) for name in names}
-        self._weights.read([(name, tensor) for name, tensor in tensors.items()])
-        return tensors
+        return read_whole(self._weights, [self._weights.info(name) for name in dict.fromkeys(names)], self._device)
 
     def get_slice(self, name: str) -> TensorSlice:
         """A tensor of which parts are read, by ``[...]``."""
@@ -147,10 +146,6 @@ class safe_open:  # the name and shape of safetensors' own
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _empty(self, info: TensorInfo) -> torch.Tensor:
-        dtype, shape = layout(info)
-        return torch.empty(shape, dtype=dtype, device=self._device)
 
     def _read_part(self, info: TensorInfo, part: Slice) -> torch.Tensor:
         dtype, shape = layout(info)

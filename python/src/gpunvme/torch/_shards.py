@@ -11,7 +11,7 @@ import itertools
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import torch
@@ -21,13 +21,11 @@ from .._checks import size
 from .._device import accelerator, torch_device
 from ..errors import BY_CODE, GpuNvmeError, InvalidError, UnsupportedError
 from ..weights import BYTES, ShardRules, Slice, TensorInfo, Weights
+from ._reading import AT_A_TIME, Readers, Shape, Taken, in_batches, read_while_taking, settle, wait
 from ._types import layout
 
 _BLOCK: Final = 4096
 """What the devices' shares of common bytes are multiples of: in files whose data begins at a page no two of them read a block of an SSD."""
-
-_BUCKETS: Final = 2
-"""Of a part, being read at a time: while one ends, the next keeps what moves the data busy."""
 
 _Read = tuple[str, Any, Slice | None]
 
@@ -53,7 +51,8 @@ class ShardReport:
     paths: dict[str, int] = dataclasses.field(default_factory=dict)
     """Bytes that this process read, by each path of the storage API (docs/paths.md)."""
     seconds: dict[str, float] = dataclasses.field(default_factory=dict)
-    """Of this process: "open", "allocate", "read" until all of its bytes were there, "exchange" after that, and "total"."""
+    """Of this process: "open", "connect" for what copies need, "read" until all of its bytes were there, "exchange" after that, and
+    "total"."""
 
 
 class LoadedShards(list[dict[str, torch.Tensor]]):
@@ -91,8 +90,9 @@ def load_sharded(
     :param rules: which tensors are divided, along which dimension: see :meth:`gpunvme.Weights.shard_dimensions`; None: every
         device has the whole model
     :param group: a process group of torch.distributed with a part for each rank: NCCL for GPUs, gloo for the CPU
-    :param bucket_bytes: of what all have, how much is read before it is copied (with a group half of it), 4 KiB for each part at
-        least; two such reads are under way at a time. With a group a rank needs twice this much memory while it loads, in one process none
+    :param bucket_bytes: how much is read at a time, by all parts together (with a group half of it), and of what all have is copied
+        then; 4 KiB for each part at least. Two such reads are under way at a time, while memory for the next tensors is taken. With a group
+        a rank needs twice this much more while it loads, in one process nothing more
     :raises InvalidError: a tensor cannot be divided evenly as the rules say, or ranks do not ask for the same
     :raises UnsupportedError: PyTorch does not have the type of a tensor, or the group cannot move memory of the device
     :raises GpuNvmeError: reading failed; nothing is at work in any tensor any more
@@ -159,36 +159,38 @@ class _Plan:
         # Alone it has nobody to share with.
         self.common = _Common(whole if parts > 1 else [], parts, bucket)
         self._own = [t for t in self.tensors.values() if parts == 1 or self.dimensions[t.name] is not None]
-        for t in self.tensors.values():
-            layout(t)  # raises before anything is allocated
+        self._shapes = [self._shape(t) for t in self.tensors.values()]
         self.report = ShardReport(
             parts, sum(t.nbytes for t in self.tensors.values()), sum(t.nbytes for t in whole), [0] * parts
         )
 
-    def allocate(self, device: torch.device) -> dict[str, torch.Tensor]:
-        """A part's tensors."""
-        tensors = {}
-        for t in self.tensors.values():
-            dtype, shape = layout(t)
-            d = self.dimensions[t.name]
-            if d is not None and d < len(shape):
-                # Rows of bytes are divided as their elements are: between blocks. Only a tensor without any has no such dimension.
-                shape = (*shape[:d], shape[d] // self.parts, *shape[d + 1 :])
-            tensors[t.name] = torch.empty(shape, dtype=dtype, device=device)
-        return tensors
+    def _shape(self, t: TensorInfo) -> Shape:
+        """Of a part."""
+        dtype, shape = layout(t)
+        d = self.dimensions[t.name]
+        if d is not None and d < len(shape):
+            # Rows of bytes are divided as their elements are: between blocks. Only a tensor without any has no such dimension.
+            shape = (*shape[:d], shape[d] // self.parts, *shape[d + 1 :])
+        return t.name, dtype, shape
 
-    def own_reads(self, part: int, flat: dict[str, torch.Tensor]) -> list[_Read]:
-        """What only this part reads."""
+    def taken(self, devices: Sequence[torch.device]) -> Taken:
+        """The tensors of some parts."""
+        return Taken(self._shapes, devices)
+
+    def own_batches(self) -> Iterator[list[TensorInfo]]:
+        """What each part reads its own of."""
+        return in_batches(self._own, self.common.most, self.parts)
+
+    def own_reads(self, part: int, batch: Sequence[TensorInfo], bytes_of: Callable[[str], torch.Tensor]) -> list[_Read]:
+        """A part's own of these."""
         reads: list[_Read] = []
-        for t in self._own:
+        for t in batch:
             d = self.dimensions[t.name]
-            if not t.nbytes:
-                continue
             if d is None or self.parts == 1:
-                reads.append((t.name, flat[t.name], None))
+                reads.append((t.name, bytes_of(t.name), None))
             else:
                 each = t.shape[d] // self.parts
-                reads.append((t.name, flat[t.name], Slice(d, part * each, (part + 1) * each)))
+                reads.append((t.name, bytes_of(t.name), Slice(d, part * each, (part + 1) * each)))
         return reads
 
     def share(self, part: int, bucket: tuple[int, int, int]) -> tuple[int, int]:
@@ -202,17 +204,6 @@ class _Plan:
         for t in self.tensors.values():
             of.update(repr((*t[:4], self.dimensions[t.name])).encode())
         return of.hexdigest()
-
-
-def _flat(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Their bytes."""
-    return {name: tensor.view(-1).view(torch.uint8) for name, tensor in tensors.items() if tensor.numel()}
-
-
-def _settle(devices: Sequence[torch.device]) -> None:
-    """Memory that was just allocated may be at work still in the stream of this thread, where it was freed."""
-    for device in {d for d in devices if d.type == "cuda"}:
-        torch.cuda.current_stream(device).synchronize()
 
 
 def _stream(device: torch.device) -> torch.cuda.Stream:
@@ -240,63 +231,6 @@ class _Clock:
         self._last = now
 
 
-class _Readers:
-    """Threads that read. The first failure, and Ctrl-C in the main thread, close the model, which ends what the others read."""
-
-    def __init__(self, weights: Weights) -> None:
-        self._weights = weights
-        self._overs: list[threading.Event] = []
-        self.failure: BaseException | None = None
-        self.ended = False
-        """Whether nothing more is to be read."""
-        self._lock = threading.Lock()
-
-    def start(self, work: Callable[[], None]) -> None:
-        over = threading.Event()
-
-        def run() -> None:
-            try:
-                work()
-            except BaseException as e:
-                self.fail(e)
-            finally:
-                over.set()
-
-        threading.Thread(target=run, name="gpunvme-shards", daemon=True).start()
-        self._overs.append(over)
-
-    def fail(self, failure: BaseException) -> None:
-        with self._lock:
-            first = self.failure is None
-            if first:
-                self.failure = failure
-        if first:
-            self._weights.close()
-
-    def wait(self) -> None:
-        """Returns when all are over."""
-        for over in self._overs:
-            _wait(over)
-
-    def rethrow(self) -> None:
-        failure, self.failure = self.failure, None
-        try:
-            if failure is not None:
-                raise failure
-        finally:
-            del failure  # its frames hold it
-
-    def end(self) -> None:
-        """The same at once, however often it is interrupted."""
-        for over in self._overs:
-            _native._end(over, self._weights.close)
-
-
-def _wait(event: threading.Event) -> None:
-    while not event.wait(_native.SLICE_NS / 1e9):
-        pass  # signal handlers run
-
-
 def _tell(report: ShardReport, weights: Weights) -> None:
     for side in weights.stats()["accelerators"].values():
         for path, counts in side["paths"].items():
@@ -313,23 +247,6 @@ def _accelerator(devices: Sequence[torch.device]) -> str:
 # ---- one process
 
 
-class _Shared:
-    """Works that several threads carry out, each once, and in their order as far as threads have one."""
-
-    def __init__(self, works: Iterator[Callable[[], None]]) -> None:
-        self._works = works
-        self._lock = threading.Lock()
-
-    def _next(self) -> Callable[[], None] | None:
-        with self._lock:
-            return next(self._works, None)
-
-    def carry_out(self) -> None:
-        """Until there are none, or one fails."""
-        while (work := self._next()) is not None:
-            work()
-
-
 class _OneProcess:
     def __init__(self, filename: str | os.PathLike[str], devices: list[torch.device], rules: ShardRules | None, bucket: int) -> None:
         self._filename = filename
@@ -344,31 +261,20 @@ class _OneProcess:
         with Weights(self._filename, _accelerator(self._devices)) as weights:
             plan = _Plan(weights, self._rules, len(self._devices), self._bucket)
             clock.lap("open")
-            tensors = [plan.allocate(device) for device in self._devices]
-            flats = [_flat(t) for t in tensors]
-            _settle(self._devices)
             if plan.common.nbytes:
                 self._connect(plan.report)
-            clock.lap("allocate")
-            readers = _Readers(weights)
+            clock.lap("connect")
+            taken = plan.taken(self._devices)
             try:
-                for part in range(plan.parts):
-                    works = _Shared(self._works(weights, plan, flats, part))
-                    for _ in range(_BUCKETS if plan.common.nbytes else 1):
-                        readers.start(works.carry_out)
-                readers.wait()
-            except BaseException:
-                readers.end()
-                raise
+                read_while_taking(weights, taken, [self._works(weights, plan, taken, part) for part in range(plan.parts)])
             finally:
                 # Nothing is at work in the tensors when they are given back or freed.
                 clock.lap("read")
                 self._synchronize()
-            readers.rethrow()
             clock.lap("exchange")
             _tell(plan.report, weights)
         plan.report.seconds = clock.seconds
-        return LoadedShards(tensors, plan.report)
+        return LoadedShards(taken.tensors, plan.report)
 
     def _connect(self, report: ShardReport) -> None:
         """Makes a stream for the copies of each pair, and has CUDA map their memory: that waits for kernels, and later some read."""
@@ -389,25 +295,26 @@ class _OneProcess:
     def _reach(one: torch.device, other: torch.device) -> bool:
         return one.type == other.type == "cuda" and (one == other or torch.cuda.can_device_access_peer(one, other))
 
-    def _works(
-        self, weights: Weights, plan: _Plan, flats: list[dict[str, torch.Tensor]], part: int
-    ) -> Iterator[Callable[[], None]]:
+    def _works(self, weights: Weights, plan: _Plan, taken: Taken, part: int) -> Iterator[Callable[[], None]]:
         """What a part reads, and copies from itself to the others."""
-        for bucket in plan.common.buckets():
-            yield functools.partial(self._read_common, weights, plan, flats, part, bucket)
-        yield functools.partial(self._read, weights, plan, part, plan.own_reads(part, flats[part]))
 
-    def _read_common(
-        self, weights: Weights, plan: _Plan, flats: list[dict[str, torch.Tensor]], part: int, bucket: tuple[int, int, int]
-    ) -> None:
-        own = flats[part]
+        def own(batch: Sequence[TensorInfo]) -> None:
+            self._read(weights, plan, part, plan.own_reads(part, batch, functools.partial(taken.bytes_of, part)))
+
+        for bucket in plan.common.buckets():
+            yield functools.partial(self._read_common, weights, plan, taken, part, bucket)
+        for batch in plan.own_batches():
+            yield functools.partial(own, batch)
+
+    def _read_common(self, weights: Weights, plan: _Plan, taken: Taken, part: int, bucket: tuple[int, int, int]) -> None:
         spans = list(plan.common.spans(*plan.share(part, bucket)))
+        own = {name: taken.bytes_of(part, name) for name, _, _ in spans}
         self._read(weights, plan, part, [(name, own[name][start:stop], Slice(BYTES, start, stop)) for name, start, stop in spans])
-        for other, flat in enumerate(flats):
+        for other in range(plan.parts):
             if other != part:
                 with _on(self._streams[part, other]):
                     for name, start, stop in spans:
-                        flat[name][start:stop].copy_(own[name][start:stop], non_blocking=True)
+                        taken.bytes_of(other, name)[start:stop].copy_(own[name][start:stop], non_blocking=True)
                 with self._counting:
                     plan.report.bytes_copied += sum(stop - start for _, start, stop in spans)
 
@@ -470,10 +377,10 @@ class _Rank:
                 # As much memory is read to as is gathered from.
                 plan = _Plan(weights, self._rules, self._ranks, self._bucket // 2)
                 clock.lap("open")
-                tensors = plan.allocate(self._device)
+                taken = plan.taken([self._device])
                 buckets = [_Bucket(nbytes, self._device) for nbytes in self._bucket_lengths(plan)]
                 exchange = self._exchange(plan)
-                _settle([self._device])
+                settle([self._device])
                 asked = plan.fingerprint()
             except Exception as e:
                 failure = e
@@ -488,7 +395,7 @@ class _Rank:
                     f"rank {other} loads another model, or by other rules or bucket_bytes, than rank 0: pass the same on all ranks"
                 )
             plan.report.exchange = exchange
-            counts = self._move(weights, plan, tensors, buckets, clock)
+            counts = self._move(weights, plan, taken, buckets, clock)
             clock.lap("exchange")
             _tell(plan.report, weights)
             totals = self._agree(None, (*counts, plan.report.bytes_overread))
@@ -497,11 +404,11 @@ class _Rank:
         report.bytes_copied = sum(copied for _, copied, _ in totals)
         report.bytes_overread = sum(overread for _, _, overread in totals)
         report.seconds = clock.seconds
-        return LoadedShards([tensors], report)
+        return LoadedShards(taken.tensors, report)
 
     def _bucket_lengths(self, plan: _Plan) -> list[int]:
         """Of twice as many as are being read, so that others can be gathered meanwhile."""
-        return [share * self._ranks for _, _, share in itertools.islice(plan.common.buckets(), 2 * _BUCKETS)]
+        return [share * self._ranks for _, _, share in itertools.islice(plan.common.buckets(), 2 * AT_A_TIME)]
 
     def _exchange(self, plan: _Plan) -> str:
         """How the group moves what all have."""
@@ -537,46 +444,47 @@ class _Rank:
         return [value for _, value in every]
 
     def _move(
-        self, weights: Weights, plan: _Plan, tensors: dict[str, torch.Tensor], buckets: list[_Bucket], clock: _Clock
+        self, weights: Weights, plan: _Plan, taken: Taken, buckets: list[_Bucket], clock: _Clock
     ) -> tuple[int, int]:
         """Reads and gathers. Returns the bytes that this rank read, and that it got from others.
 
         A rank that fails takes part in what is gathered until the end, so that the others can hear of it.
         """
-        flat = _flat(tensors)
         streams = [_stream(self._device)] if self._device.type == "cuda" and buckets else []
         if buckets:
             # NCCL takes memory for its first call, which would wait for kernels that read.
             self._gather(buckets[0].memory[: _BLOCK * self._ranks], streams)
             for stream in streams:
                 stream.synchronize()
-        clock.lap("allocate")
+        clock.lap("connect")
         read: list[int] = []
-        readers = _Readers(weights)
-        works = _Shared(self._works(weights, plan, flat, buckets, readers, read))
+        readers = Readers(weights)
         try:
-            for _ in range(_BUCKETS if buckets else 1):
-                readers.start(works.carry_out)
+            readers.start(self._works(weights, plan, taken, buckets, readers, read))
             copied = 0
             for number, bucket in enumerate(plan.common.buckets()):
                 start, stop, share = bucket
+                spans = list(plan.common.spans(start, stop))
+                readers.take(taken, (name for name, _, _ in spans))
                 memory = buckets[number % len(buckets)]
-                _wait(memory.full)
+                wait(memory.full, lambda: readers.over)
                 memory.full.clear()
                 self._gather(memory.memory[: share * self._ranks], streams)
                 with _on(streams):
-                    for name, first, end in plan.common.spans(start, stop):
+                    for name, first, end in () if readers.over else spans:
                         at = start - plan.common.first(name)
-                        flat[name][first:end].copy_(memory.memory[first - at : end - at], non_blocking=True)
+                        taken.bytes_of(0, name)[first:end].copy_(memory.memory[first - at : end - at], non_blocking=True)
                     if memory.copied is not None:
                         memory.copied.record()
                 memory.free.set()
                 mine = plan.share(self._rank, bucket)
                 copied += stop - start - max(0, mine[1] - mine[0])
+            readers.take(taken)
             readers.wait()
         except BaseException:
+            taken.end()
             # Before the memories are free: nobody gathers any more, so nobody is to read for it.
-            readers.ended = True
+            readers.over = True
             for memory in buckets:
                 memory.free.set()
             readers.end()
@@ -602,33 +510,29 @@ class _Rank:
             self._all_gather(memory, memory[self._rank * share : (self._rank + 1) * share], group=self._group)
 
     def _works(
-        self, weights: Weights, plan: _Plan, flat: dict[str, torch.Tensor], buckets: list[_Bucket], readers: _Readers, read: list[int]
+        self, weights: Weights, plan: _Plan, taken: Taken, buckets: list[_Bucket], readers: Readers, read: list[int]
     ) -> Iterator[Callable[[], None]]:
         """What this rank reads; each adds its bytes to the list. Those of a bucket come when there is memory for them, which is theirs."""
 
         def common(bucket: tuple[int, int, int], memory: _Bucket) -> None:
-            if readers.failure is None:
-                try:
-                    if memory.copied is not None:
-                        memory.copied.synchronize()
-                    read.append(self._read_share(weights, plan, bucket, memory.memory))
-                except BaseException as e:
-                    readers.fail(e)
+            if memory.copied is not None:
+                memory.copied.synchronize()
+            read.append(self._read_share(weights, plan, bucket, memory.memory))
             memory.full.set()
 
-        def own() -> None:
-            if readers.failure is None:
-                read.append(weights._read_to_the_end(plan.own_reads(self._rank, flat)))
+        def own(batch: Sequence[TensorInfo]) -> None:
+            read.append(weights._read_to_the_end(plan.own_reads(self._rank, batch, functools.partial(taken.bytes_of, 0))))
 
         for number, bucket in enumerate(plan.common.buckets()):
             memory = buckets[number % len(buckets)]
             # Here, where one reader is at a time: taken later, the memory of a bucket could be taken for a later one before.
             memory.free.wait()
-            if readers.ended:
+            if readers.over:
                 return
             memory.free.clear()
             yield functools.partial(common, bucket, memory)
-        yield own
+        for batch in plan.own_batches():
+            yield functools.partial(own, batch)
 
     def _read_share(self, weights: Weights, plan: _Plan, bucket: tuple[int, int, int], memory: torch.Tensor) -> int:
         start, stop = plan.share(self._rank, bucket)
