@@ -60,7 +60,6 @@ public final class PinnedPath implements DataPath {
   private final List<CudaStream> streams = new ArrayList<>();
   private final AtomicInteger nextStream = new AtomicInteger();
   private final CopyWorkers workers;
-  private final boolean ownsWorkers;
   private final Rates rates;
   private volatile Mode mode;
   private volatile boolean closed;
@@ -81,8 +80,6 @@ public final class PinnedPath implements DataPath {
     stock = accelerator.cuda().map(SlotStock::of).orElseGet(() -> new SlotStock(accelerator, home));
     pool = new SlotPool(file.name(), stock, options.chunk(), options.ringBytes());
     int most = Math.max(options.threads(), lanes.most(true, 1));
-    ownsWorkers = accelerator.cuda().isEmpty();
-    workers = ownsWorkers ? new CopyWorkers(most, home) : stock.workers(file.device(), most, home);
     rates = new Rates(file.device() + " to " + accelerator.name(), options.threads());
     boolean direct = options.direct() != DirectIo.FALSE && file.hasDirect();
     mode =
@@ -90,6 +87,8 @@ public final class PinnedPath implements DataPath {
             direct ? lanes.most(true, options.threads()) : 0,
             options.direct() != DirectIo.TRUE ? options.threads() : 0,
             options.chunk());
+    // The last: nothing fails after it.
+    workers = stock.takeWorkers(file.device(), most, home);
   }
 
   private static void requireDirect(SourceFile file, PinnedOptions options) {
@@ -410,7 +409,7 @@ public final class PinnedPath implements DataPath {
   }
 
   private void closeOwn() {
-    CloseAll.all(ownsWorkers ? workers : null, lanes, this::closeStock);
+    CloseAll.all(() -> stock.giveWorkers(workers), lanes, this::closeStock);
   }
 
   private void closeStock() {

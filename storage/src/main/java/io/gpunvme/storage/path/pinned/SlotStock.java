@@ -55,6 +55,9 @@ final class SlotStock implements GpuAccelerator.Keeper, AutoCloseable {
   /** Guarded by the lock. */
   private final Map<Serving, CopyWorkers> workers = new HashMap<>();
 
+  /** How many paths have them. Guarded by the lock. */
+  private final Map<CopyWorkers, Integer> paths = new HashMap<>();
+
   /** What threads are for. */
   private record Serving(String device, int most, String home) {}
 
@@ -159,14 +162,29 @@ final class SlotStock implements GpuAccelerator.Keeper, AutoCloseable {
   }
 
   /**
-   * The threads for files of a block device, for all paths that want as many on the same node. They
-   * end by themselves when there is nothing to do.
+   * The threads for files of a block device, for all paths that want as many on the same node. Each
+   * path gives them back.
    */
-  CopyWorkers workers(String device, int most, NumaHome near) {
+  CopyWorkers takeWorkers(String device, int most, NumaHome near) {
     try (var _ = lock.hold()) {
-      return workers.computeIfAbsent(
-          new Serving(device, most, near.toString()), _ -> new CopyWorkers(most, near));
+      CopyWorkers some =
+          workers.computeIfAbsent(
+              new Serving(device, most, near.toString()), _ -> new CopyWorkers(most, near));
+      paths.merge(some, 1, Integer::sum);
+      return some;
     }
+  }
+
+  /** Takes threads back, and ends them if no other path has them. */
+  void giveWorkers(CopyWorkers some) {
+    try (var _ = lock.hold()) {
+      if (paths.merge(some, -1, Integer::sum) > 0) {
+        return;
+      }
+      paths.remove(some);
+      workers.values().remove(some);
+    }
+    some.close();
   }
 
   private long bytes() {
@@ -191,10 +209,7 @@ final class SlotStock implements GpuAccelerator.Keeper, AutoCloseable {
         () -> CloseAll.each(idle, CudaStream::close));
   }
 
-  /**
-   * Frees what is kept. For the owner of a stock that is not shared, and has no threads, when no
-   * slot is in use.
-   */
+  /** Frees what is kept. For the owner of a stock that is not shared, when nothing is in use. */
   @Override
   public void close() {
     freeKept();

@@ -19,6 +19,12 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
+import java.util.concurrent.BrokenBarrierException;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -57,12 +63,46 @@ class SlotStockTest {
   void filesOfADeviceShareThreads() {
     try (GpuAccelerator gpu = GpuAccelerator.open(fake.load().device(0))) {
       SlotStock stock = SlotStock.of(gpu);
-      CopyWorkers some = stock.workers("259:1", 3, NumaHome.NONE);
-      assertThat(stock.workers("259:1", 3, NumaHome.NONE)).isSameAs(some);
-      assertThat(stock.workers("259:2", 3, NumaHome.NONE)).isNotSameAs(some);
-      assertThat(stock.workers("259:1", 4, NumaHome.NONE)).isNotSameAs(some);
-      assertThat(stock.workers("259:1", 3, new FakeMachine(folder).home(0))).isNotSameAs(some);
+      CopyWorkers some = stock.takeWorkers("259:1", 3, NumaHome.NONE);
+      assertThat(stock.takeWorkers("259:1", 3, NumaHome.NONE)).isSameAs(some);
+      assertThat(stock.takeWorkers("259:2", 3, NumaHome.NONE)).isNotSameAs(some);
+      assertThat(stock.takeWorkers("259:1", 4, NumaHome.NONE)).isNotSameAs(some);
+      NumaHome near = new FakeMachine(folder).home(0);
+      assertThat(stock.takeWorkers("259:1", 3, near)).isNotSameAs(some);
     }
+  }
+
+  @Test
+  void threadsEndWithTheLastFile() {
+    try (GpuAccelerator gpu = GpuAccelerator.open(fake.load().device(0))) {
+      SlotStock stock = SlotStock.of(gpu);
+      CopyWorkers some = stock.takeWorkers("259:1", 3, NumaHome.NONE);
+      stock.takeWorkers("259:1", 3, NumaHome.NONE);
+      Set<Thread> seen = ConcurrentHashMap.newKeySet();
+      work(some, seen);
+      stock.giveWorkers(some);
+      assertThat(seen).hasSize(3).allMatch(Thread::isAlive);
+      work(some, seen);
+      stock.giveWorkers(some);
+      seen.remove(Thread.currentThread());
+      assertThat(seen).isNotEmpty().noneMatch(Thread::isAlive);
+      assertThat(stock.takeWorkers("259:1", 3, NumaHome.NONE)).isNotSameAs(some);
+    }
+  }
+
+  /** By three threads, the caller among them. */
+  private static void work(CopyWorkers workers, Set<Thread> seen) {
+    CyclicBarrier together = new CyclicBarrier(3);
+    Runnable task =
+        () -> {
+          seen.add(Thread.currentThread());
+          try {
+            together.await(30, TimeUnit.SECONDS);
+          } catch (InterruptedException | BrokenBarrierException | TimeoutException e) {
+            throw new AssertionError(e);
+          }
+        };
+    workers.run(List.of(task, task, task));
   }
 
   @Test
