@@ -845,6 +845,14 @@ public final class GpuStorage implements AutoCloseable {
   }
 
   /**
+   * Has the paths that are open take memory for what cannot go straight to buffers. Otherwise they
+   * do when they first need it; a GPU's driver may then wait for streams, and those for a transfer.
+   */
+  public void takeStaging() {
+    use.during(paths::takeStaging);
+  }
+
+  /**
    * Prepares a buffer for transfers, which makes some paths faster. The preparation ends by itself
    * before the buffer is freed.
    */

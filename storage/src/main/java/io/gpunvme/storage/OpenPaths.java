@@ -248,6 +248,16 @@ final class OpenPaths implements Registrar, AutoCloseable {
     return open.get(kind);
   }
 
+  /** Of the paths that are open; true for those who want a value. */
+  synchronized boolean takeStaging() {
+    try {
+      open.values().forEach(DataPath::takeStaging);
+      return true;
+    } catch (RuntimeException e) {
+      throw StorageFailures.of(e, source.name(), -1, -1);
+    }
+  }
+
   @Override
   public synchronized boolean register(DeviceBuffer buffer) {
     if (registered.containsKey(buffer)) {

@@ -80,11 +80,12 @@ public final class StreamTransfers {
     }
   }
 
-  /** Has the storage open its paths. */
+  /** Has the storage open its paths, and take all that it may need while streams wait for it. */
   private void open() {
     StreamSlot slot = slots.take();
     try {
       storage.read(0, slot.memory(), 0, Math.min(storage.size(), OPENING));
+      storage.takeStaging();
     } catch (StorageException e) {
       // Whoever reads this will hear of it.
     } finally {

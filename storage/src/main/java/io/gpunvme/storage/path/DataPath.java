@@ -80,6 +80,12 @@ public interface DataPath extends AutoCloseable {
     transfer(direction, List.of(new Range(offset, buffer, bufferOffset, length)), call);
   }
 
+  /**
+   * Takes memory for what cannot go straight to buffers. Otherwise it is taken when it is first
+   * needed; a GPU's driver may then wait for streams, and they for what is to be staged.
+   */
+  default void takeStaging() {}
+
   /** Prepares a buffer for transfers. Correctness does not need it; it may make them faster. */
   default void register(DeviceBuffer buffer) {}
 

@@ -173,7 +173,7 @@ public final class Injection {
             (thread, stack) -> {
               if (Arrays.stream(stack).anyMatch(f -> f.getClassName().startsWith("io.gpunvme."))) {
                 all.append("\n  ").append(thread);
-                Arrays.stream(stack).limit(20).forEach(f -> all.append("\n    at ").append(f));
+                Arrays.stream(stack).limit(40).forEach(f -> all.append("\n    at ").append(f));
               }
             });
     return all.toString();

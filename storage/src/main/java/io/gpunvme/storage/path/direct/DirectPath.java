@@ -588,6 +588,14 @@ public final class DirectPath implements DataPath {
   }
 
   @Override
+  public void takeStaging() {
+    staging.give(staging.take());
+    if (pieces != staging) {
+      pieces.give(pieces.take());
+    }
+  }
+
+  @Override
   public void close() {
     flushing.lock();
     try {

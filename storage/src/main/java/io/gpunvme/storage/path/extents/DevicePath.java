@@ -51,6 +51,11 @@ abstract sealed class DevicePath implements DataPath permits ExtentPath, PartPat
   }
 
   @Override
+  public final void takeStaging() {
+    device.takeStaging();
+  }
+
+  @Override
   public final void register(DeviceBuffer buffer) {
     device.register(buffer);
   }

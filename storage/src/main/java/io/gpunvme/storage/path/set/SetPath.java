@@ -74,6 +74,11 @@ abstract class SetPath implements DataPath, MemberPath {
   }
 
   @Override
+  public void takeStaging() {
+    members.all().forEach(m -> m.path().takeStaging());
+  }
+
+  @Override
   public void register(DeviceBuffer buffer) {
     members.all().forEach(m -> m.path().register(buffer));
   }

@@ -1,0 +1,54 @@
+package io.gpunvme.storage;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.gpunvme.cuda.CudaStream;
+import io.gpunvme.cuda.FakeDriver;
+import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.gpu.accel.GpuAccelerator;
+import io.gpunvme.gpu.queue.Placement;
+import io.gpunvme.gpu.transfer.InitiatorKind;
+import io.gpunvme.gpu.transfer.InitiatorOptions;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** With a driver that waits for all streams before it gives memory. */
+@Timeout(120)
+class StreamStagingTest {
+  private static final int BYTES = 9001;
+
+  /** Its ends are no blocks of any member. */
+  @ParameterizedTest
+  @ValueSource(
+      strings = {"sim:size=1MiB", "stripe:sim:size=1MiB,sim:size=1MiB,sim:size=1MiB;unit=4096"})
+  void whatIsStagedNeedsNoMemoryWhileAStreamWaits(String address) throws Exception {
+    FakeDriver driver = FakeDriver.fresh("-DFAKE_IN_ORDER=1");
+    StorageOptions options =
+        StorageOptions.defaults()
+            .withWrite(true)
+            .with(InitiatorOptions.defaults().with(InitiatorKind.CPU, Placement.HOST));
+    try (GpuAccelerator gpu = GpuAccelerator.open(driver.load().device(0));
+        GpuStorage storage = GpuStorage.open(StorageAddress.parse(address), gpu, options);
+        DeviceBuffer buffer = gpu.allocate(BYTES);
+        DeviceBuffer word = gpu.allocatePinned(StreamGate.BYTES);
+        CudaStream waiting = gpu.context().stream();
+        CudaStream stream = gpu.context().stream()) {
+      StreamTransfers streams = storage.streams();
+      StreamGate gate = new StreamGate(word, 0);
+      gate.await(waiting, 1);
+      try {
+        for (int member = 0; member < 3; member++) {
+          long offset = 4096L * member + 1;
+          streams.write(offset, buffer, 0, BYTES, stream).get(10, TimeUnit.SECONDS);
+          streams.read(offset, buffer, 0, BYTES, stream).get(10, TimeUnit.SECONDS);
+        }
+      } finally {
+        gate.open(1);
+      }
+      waiting.synchronize();
+    }
+    assertThat(driver.liveButModules()).as("everything was closed").isZero();
+  }
+}
