@@ -449,6 +449,12 @@ abstract class PageCacheContract {
     }
   }
 
+  /** Pages in the tier. */
+  private static long kept(PageCache cache) {
+    PageCacheCounters counters = cache.counters();
+    return counters.tierInserts() - counters.tierEvictions();
+  }
+
   @ParameterizedTest
   @CsvSource({"VRAM, 0", "VRAM, 1", "HOST, 0"})
   final void whatIsMissedOftenIsInTheHostTier(Placement placement, int servers) {
@@ -480,7 +486,11 @@ abstract class PageCacheContract {
     try (KernelStorage storage = storage(Placement.VRAM);
         PageCache cache = storage.cache(tiered().withHostTier(64L * PAGE))) {
       DeviceArray array = array(storage, cache, false);
-      touchOften(storage, array);
+      // How soon depends on what pushes what out of the cache: a set of the tier is wanted by few more
+      // pages than it has frames.
+      for (int i = 0; i < 8 && kept(cache) < 64; i++) {
+        touchOften(storage, array);
+      }
 
       PageCacheCounters before = cache.counters();
       assertRight(run(storage, array, touch(OFTEN, 1000)));
@@ -488,7 +498,7 @@ abstract class PageCacheContract {
       assertRight(run(storage, array, touch(0, OFTEN)));
       PageCacheCounters after = cache.counters();
 
-      assertThat(before.tierInserts() - before.tierEvictions()).as("full").isEqualTo(64);
+      assertThat(kept(cache)).as("full").isEqualTo(64);
       assertThat(between.tierEvictions() - before.tierEvictions()).isLessThan(16);
       assertThat(after.tierHits() - between.tierHits()).isBetween(48L, 64L);
     }
