@@ -107,11 +107,16 @@ def slow_model(case: Case, tensors: dict[str, tuple[str, tuple[int, ...], bytes]
     path = make_model(folder / "m.safetensors", tensors)
     if FAKE:
         return f"{path}?latency=60s"
-    image = f"sim:file={folder / 'image'}"
-    write = [sys.executable, "-m", "gpunvme", "write-model", str(path), "--device", f"{image},size=64MiB", "--allow-write"]
-    subprocess.run(write, env=os.environ | {"PYTHONPATH": str(PYTHON / "src")}, check=True, capture_output=True)
     # Short commands, and few of them at a time.
-    return f"{image},latency=300ms,mdts=8KiB,mqes=3"
+    return f"{on_an_ssd(case, path)},latency=300ms,mdts=8KiB,mqes=3"
+
+
+def on_an_ssd(case: Case, model: Path) -> str:
+    """The address of an embedded SSD that a model was written to."""
+    image = f"sim:file={case.folder() / 'image'}"
+    write = [sys.executable, "-m", "gpunvme", "write-model", str(model), "--device", f"{image},size=64MiB", "--allow-write"]
+    subprocess.run(write, env=os.environ | {"PYTHONPATH": str(PYTHON / "src")}, check=True, capture_output=True)
+    return image
 
 
 def run(source: str, *arguments: str, timeout: float = 120, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -23,7 +23,7 @@ if not torch.distributed.is_available():
 import gpunvme  # noqa: E402
 import gpunvme.torch  # noqa: E402
 from gpunvme.torch import load_file, load_sharded  # noqa: E402
-from gpunvme.torch._reading import _Shared  # noqa: E402
+from gpunvme.torch._reading import Taken, _Shared  # noqa: E402
 from gpunvme.torch._shards import _Bucket, _Clock, _Plan, _Rank  # noqa: E402
 from ranks import Ranks  # noqa: E402
 from shard_ranks import bytes_of  # noqa: E402
@@ -259,8 +259,7 @@ class OneOfTwoRanksTest(Case):
         nbytes = 40 * 8192 - 100
         model = make_model(self.folder() / "m.safetensors", {"all": ("U8", (nbytes,), random.Random(5).randbytes(nbytes))})
         whole = load_file(model, "cpu")["all"]
-        with mock.patch("torch.distributed.get_rank", lambda group: 0), mock.patch("torch.distributed.get_world_size", lambda group: 2):
-            rank = _Rank(model, torch.device("cpu"), None, 16384, None)
+        rank = self.rank(model)
         with gpunvme.Weights(model) as weights:
             plan = _Plan(weights, None, 2, 8192)
             taken = plan.taken([torch.device("cpu")])
@@ -293,6 +292,47 @@ class OneOfTwoRanksTest(Case):
 
         with mock.patch.object(_Shared, "next", slow):
             self.move()
+
+    def test_who_waits_for_memory_hears_of_a_failure(self) -> None:
+        """Of a divided tensor behind the only common one, which cannot be read."""
+        tensors = {"common": ("U8", (9000,), bytes(9000)), "own": ("U8", (8, 9000), bytes(72000))}
+        model = make_model(self.folder() / "m.safetensors", tensors)
+        rank = self.rank(model, {"own": 0})
+        waits = threading.Event()
+
+        class Waiting(Taken):
+            def bytes_of(self, part: int, name: str) -> torch.Tensor:
+                if name == "own":
+                    waits.set()
+                return super().bytes_of(part, name)
+
+        def fails(weights: gpunvme.Weights, some: Any) -> int:
+            self.assertTrue(waits.wait(30))
+            raise gpunvme.TransferError.of("a test: the SSD is gone")
+
+        told: list[BaseException | None] = []
+        threads = threading.active_count()
+        with gpunvme.Weights(model) as weights:
+            plan = _Plan(weights, {"own": 0}, 2, 1 << 20)
+            taken = Waiting(plan._shapes, [torch.device("cpu")])
+            buckets = [_Bucket(nbytes, torch.device("cpu")) for nbytes in rank._bucket_lengths(plan)]
+            with (
+                mock.patch.object(gpunvme.Weights, "_read_to_the_end", fails),
+                mock.patch.object(rank, "_gather", lambda memory, streams: None),
+                mock.patch.object(rank, "_agree", lambda failure, value: told.append(failure) or [value]),
+            ):
+                mover = threading.Thread(target=rank._move, args=(weights, plan, taken, buckets, _Clock()), daemon=True)
+                mover.start()
+                mover.join(60)
+        self.assertFalse(mover.is_alive())
+        self.assertRegex(str(told), "the SSD is gone")
+        self.assertEqual(threading.active_count(), threads)
+
+    @staticmethod
+    def rank(model: Any, rules: Any = None) -> _Rank:
+        """The first of two."""
+        with mock.patch("torch.distributed.get_rank", lambda group: 0), mock.patch("torch.distributed.get_world_size", lambda group: 2):
+            return _Rank(model, torch.device("cpu"), rules, 16384, None)
 
     def test_who_gathers_no_more_ends(self) -> None:
         def interrupts(number: int) -> None:

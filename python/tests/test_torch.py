@@ -13,7 +13,7 @@ import unittest
 from typing import Any
 from unittest import mock
 
-from support import ACCELERATOR, Case, make_model, needs_fake, run, seeded
+from support import ACCELERATOR, Case, make_model, needs_fake, needs_real, on_an_ssd, run, seeded
 
 import gpunvme
 
@@ -176,7 +176,8 @@ class ModelTest(Case):
         def takes(shape: tuple[int, ...], **kind: Any) -> torch.Tensor:
             if shape == (33,):
                 # The tensor before is read meanwhile, so this ends.
-                while "read w" not in seen:
+                end = time.monotonic() + 30
+                while "read w" not in seen and time.monotonic() < end:
                     time.sleep(0.001)
             seen.append(f"take {shape}")
             return empty(shape, **kind)
@@ -188,6 +189,28 @@ class ModelTest(Case):
         self.assertLess(seen.index("read w"), seen.index("take (33,)"))
         # What has no bytes is not read.
         self.assertEqual(sorted(s for s in seen if s.startswith("read")), ["read flags", "read h", "read scalar", "read w"])
+
+    @needs_real
+    def test_an_ssd_is_read_when_all_memory_is_taken(self) -> None:
+        path, tensors = self.model()
+        address = on_an_ssd(self, path)
+        seen: list[str] = []
+        empty = torch.empty
+        read = gpunvme.Weights._read_to_the_end
+
+        def reads(weights: gpunvme.Weights, some: Any) -> int:
+            seen.append("read")
+            return read(weights, some)
+
+        def takes(shape: tuple[int, ...], **kind: Any) -> torch.Tensor:
+            time.sleep(0.05)
+            seen.append("take")
+            return empty(shape, **kind)
+
+        with self.in_short_batches(reads), mock.patch("torch.empty", takes):
+            loaded = gt.load_file(address, "cpu")
+        self.assertEqual({name: raw(t) for name, t in loaded.items()}, {name: data for name, (_, _, data) in tensors.items()})
+        self.assertEqual(seen, ["take"] * 5 + ["read"] * 4)
 
     def test_a_failure_leaves_the_model_open(self) -> None:
         path, tensors = self.model()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
@@ -155,13 +156,14 @@ class Readers:
         self.over = True
 
     def take(self, taken: Taken, names: Iterable[str] | None = None) -> None:
-        """Takes memory for them; if there is not enough, that is the failure."""
+        """Takes memory for them; if there is not enough, that is the failure. After one, those who wait for memory hear of it."""
         if not self.over:
             try:
                 taken.take(names)
+                return
             except Exception as e:
                 self.fail(e)
-                taken.end()
+        taken.end()
 
     def wait(self) -> None:
         """Returns when all are over."""
@@ -176,12 +178,25 @@ class Readers:
         finally:
             del failure  # its frames hold it
 
-    def end(self) -> None:
+    def end(self, taken: Taken) -> None:
         """Ends them at once, however often it is interrupted: closes the model, which ends what is being read."""
+
+        def stop() -> None:
+            taken.end()
+            self._weights.close()
+
         self.over = True
         for over in self._overs:
-            _native._end(over, self._weights.close)
+            _native._end(over, stop)
         self.failure = None  # its frames hold this
+
+
+def is_taken_beside_reads(weights: Weights) -> bool:
+    """Whether memory is taken while the model is read: if it is in files that the kernel reads.
+
+    Kernels of the GPU may read an SSD of ours, and the driver gives memory when none runs: seconds, in which nobody copies.
+    """
+    return os.path.exists(weights.uri.partition("?")[0])
 
 
 def read_while_taking(weights: Weights, taken: Taken, works: Iterable[Iterator[Callable[[], None]]]) -> None:
@@ -190,14 +205,15 @@ def read_while_taking(weights: Weights, taken: Taken, works: Iterable[Iterator[C
     Nothing is at work in any tensor when it returns or raises, but for what the works left to streams.
     """
     readers = Readers(weights)
+    if not is_taken_beside_reads(weights):
+        taken.take()
     try:
         for each in works:
             readers.start(each)
         readers.take(taken)
         readers.wait()
     except BaseException:
-        taken.end()
-        readers.end()
+        readers.end(taken)
         raise
     readers.rethrow()
 

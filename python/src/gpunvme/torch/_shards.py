@@ -11,17 +11,16 @@ import itertools
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import torch
 
-from .. import _native
 from .._checks import size
 from .._device import accelerator, torch_device
 from ..errors import BY_CODE, GpuNvmeError, InvalidError, UnsupportedError
 from ..weights import BYTES, ShardRules, Slice, TensorInfo, Weights
-from ._reading import AT_A_TIME, Readers, Shape, Taken, in_batches, read_while_taking, settle, wait
+from ._reading import AT_A_TIME, Readers, Shape, Taken, in_batches, is_taken_beside_reads, read_while_taking, settle, wait
 from ._types import layout
 
 _BLOCK: Final = 4096
@@ -277,7 +276,7 @@ class _OneProcess:
         return LoadedShards(taken.tensors, plan.report)
 
     def _connect(self, report: ShardReport) -> None:
-        """Makes a stream for the copies of each pair, and has CUDA map their memory: that waits for kernels, and later some read."""
+        """Makes a stream for the copies of each pair, and has CUDA make them reachable: that waits for kernels, and later some read."""
         report.exchange = "host"
         pairs = list(itertools.permutations(range(len(self._devices)), 2))
         for source, target in pairs:
@@ -460,6 +459,8 @@ class _Rank:
         read: list[int] = []
         readers = Readers(weights)
         try:
+            if not is_taken_beside_reads(weights):
+                readers.take(taken)
             readers.start(self._works(weights, plan, taken, buckets, readers, read))
             copied = 0
             for number, bucket in enumerate(plan.common.buckets()):
@@ -482,12 +483,11 @@ class _Rank:
             readers.take(taken)
             readers.wait()
         except BaseException:
-            taken.end()
             # Before the memories are free: nobody gathers any more, so nobody is to read for it.
             readers.over = True
             for memory in buckets:
                 memory.free.set()
-            readers.end()
+            readers.end(taken)
             raise
         finally:
             clock.lap("read")

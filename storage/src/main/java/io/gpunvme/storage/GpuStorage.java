@@ -625,6 +625,10 @@ public final class GpuStorage implements AutoCloseable {
    * Transfers in the order of CUDA streams: later work in a stream sees the data of a read, and a
    * transfer uses its buffer only after the earlier work in the stream.
    *
+   * <p>The first call takes what transfers may need while streams wait for them: 32 MiB of pinned
+   * memory, and for each SSD that is driven at most 144 MiB more, or 16 MiB of GPU memory if its
+   * data is placed there.
+   *
    * @throws StorageException if the accelerator has no streams
    */
   public synchronized StreamTransfers streams() {
@@ -845,8 +849,9 @@ public final class GpuStorage implements AutoCloseable {
   }
 
   /**
-   * Has the paths that are open take memory for what cannot go straight to buffers. Otherwise they
-   * do when they first need it; a GPU's driver may then wait for streams, and those for a transfer.
+   * Has the paths that are open take memory for what cannot go straight to buffers: at most 144 MiB
+   * for each SSD, or 16 MiB of GPU memory if its data is placed there. Otherwise they do when they
+   * first need it; a GPU's driver may then wait for streams, and those for a transfer.
    */
   public void takeStaging() {
     use.during(paths::takeStaging);

@@ -248,10 +248,14 @@ final class OpenPaths implements Registrar, AutoCloseable {
     return open.get(kind);
   }
 
-  /** Of the paths that are open; true for those who want a value. */
-  synchronized boolean takeStaging() {
+  /** Of the paths that are open; true for those who want a value. The driver may make this wait. */
+  boolean takeStaging() {
+    List<DataPath> all;
+    synchronized (this) {
+      all = List.copyOf(open.values());
+    }
     try {
-      open.values().forEach(DataPath::takeStaging);
+      all.forEach(DataPath::takeStaging);
       return true;
     } catch (RuntimeException e) {
       throw StorageFailures.of(e, source.name(), -1, -1);

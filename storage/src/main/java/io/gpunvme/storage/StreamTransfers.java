@@ -29,13 +29,14 @@ import java.util.concurrent.CompletableFuture;
  * nothing else of each other. So what lets a stream come to its write (a word, a host function)
  * must not lie in another stream behind a transfer of the same bytes.
  *
- * <p>All transfers of a storage share 32 MiB of that memory, in 8 pieces of up to 4 MiB. A read
- * holds a piece until the stream has copied it, a write until it is written. A call that finds no
- * free piece waits for one. A transfer of more than 32 MiB waits until the stream has come to its
- * first pieces; a short one waits if streams that do not move hold all 8 pieces. So if your thread
- * lets a stream go on, by an event, a word or a host function, do that before the call, or have no
- * more than 8 pieces in streams that wait for your thread, reads behind their writes included.
- * Events that are recorded in other streams before the call are safe.
+ * <p>All transfers of a storage share 32 MiB of that memory, in 8 pieces of up to 4 MiB; what is
+ * staged on its way to an SSD takes more ({@link GpuStorage#takeStaging}). A read holds a piece
+ * until the stream has copied it, a write until it is written. A call that finds no free piece
+ * waits for one. A transfer of more than 32 MiB waits until the stream has come to its first
+ * pieces; a short one waits if streams that do not move hold all 8 pieces. So if your thread lets a
+ * stream go on, by an event, a word or a host function, do that before the call, or have no more
+ * than 8 pieces in streams that wait for your thread, reads behind their writes included. Events
+ * that are recorded in other streams before the call are safe.
  *
  * <p>The future of a successful read completes when the data is in pinned memory; the stream then
  * copies it. The future of a write completes when the data is written. {@code cancel} of the future
@@ -80,7 +81,7 @@ public final class StreamTransfers {
     }
   }
 
-  /** Has the storage open its paths, and take all that it may need while streams wait for it. */
+  /** Has the storage open its paths, and take what SSDs may need while streams wait for them. */
   private void open() {
     StreamSlot slot = slots.take();
     try {

@@ -9,8 +9,13 @@ import io.gpunvme.gpu.accel.GpuAccelerator;
 import io.gpunvme.gpu.queue.Placement;
 import io.gpunvme.gpu.transfer.InitiatorKind;
 import io.gpunvme.gpu.transfer.InitiatorOptions;
+import io.gpunvme.storage.layer.LayerLoader;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -19,12 +24,27 @@ import org.junit.jupiter.params.provider.ValueSource;
 class StreamStagingTest {
   private static final int BYTES = 9001;
 
+  private final FakeDriver driver = FakeDriver.fresh("-DFAKE_IN_ORDER=1");
+
+  /** A loader's streams wait for layers: those of few bytes go another way than others. */
+  @Test
+  void aLoaderHasTakenWhatShortReadsOfAFileNeed(@TempDir Path folder) throws Exception {
+    Path file = Files.write(folder.resolve("file"), new byte[1 << 20]);
+    try (GpuAccelerator gpu = GpuAccelerator.open(driver.load().device(0));
+        GpuStorage storage = GpuStorage.open(file.toString(), gpu);
+        DeviceBuffer buffer = gpu.allocate(4096);
+        LayerLoader _ = LayerLoader.open(storage, 128 << 10, 2)) {
+      int before = driver.calls("cuMemHostAlloc");
+      storage.read(0, buffer, 0, 4096);
+      assertThat(driver.calls("cuMemHostAlloc")).isEqualTo(before);
+    }
+  }
+
   /** Its ends are no blocks of any member. */
   @ParameterizedTest
   @ValueSource(
       strings = {"sim:size=1MiB", "stripe:sim:size=1MiB,sim:size=1MiB,sim:size=1MiB;unit=4096"})
   void whatIsStagedNeedsNoMemoryWhileAStreamWaits(String address) throws Exception {
-    FakeDriver driver = FakeDriver.fresh("-DFAKE_IN_ORDER=1");
     StorageOptions options =
         StorageOptions.defaults()
             .withWrite(true)

@@ -185,6 +185,10 @@ final class LayerSource {
   void prepare(DeviceBuffer memory, long longest) {
     for (GpuStorage storage : storages) {
       storage.read(0, memory, 0, Math.min(storage.size(), Math.min(longest, LONGEST_PREPARED)));
+      // Short reads may go another way.
+      if (storage.size() > 1) {
+        storage.read(1, memory, 0, 1);
+      }
       storage.takeStaging();
     }
   }

@@ -589,9 +589,15 @@ public final class DirectPath implements DataPath {
 
   @Override
   public void takeStaging() {
-    staging.give(staging.take());
-    if (pieces != staging) {
-      pieces.give(pieces.take());
+    Seat<Boolean> seat = service.enter();
+    try {
+      requireOpen();
+      staging.give(staging.take());
+      if (pieces != staging) {
+        pieces.give(pieces.take());
+      }
+    } finally {
+      service.leave(seat);
     }
   }
 

@@ -41,10 +41,10 @@ import org.jspecify.annotations.Nullable;
  * through it, so that a read by either way sees them. Writes may make the file longer. What is
  * written is on stable storage after {@link #flush}.
  *
- * <p>Threads are taken when first needed. A GPU keeps them for all files of a block device, and
- * pinned memory for all files; on the stand-in both are the path's own. Allocating pinned memory
- * may wait for kernels that run, so the first transfer should not be one that a running kernel
- * waits for.
+ * <p>Threads are taken when first needed. Open files of a block device share them on a GPU, and all
+ * files pinned memory, which the GPU keeps; on the stand-in both are the path's own. Allocating
+ * pinned memory may wait for kernels that run, so the first transfer should not be one that a
+ * running kernel waits for.
  */
 public final class PinnedPath implements DataPath {
   /** Bytes of the longest short read: one load. */
@@ -401,7 +401,7 @@ public final class PinnedPath implements DataPath {
   }
 
   @Override
-  public void close() {
+  public synchronized void close() {
     if (!closed) {
       closed = true;
       CloseAll.all(this::closeOwn, ownsFile ? file : null);

@@ -17,6 +17,7 @@ import io.gpunvme.testing.MemoryPolicies;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
@@ -73,7 +74,7 @@ class SlotStockTest {
   }
 
   @Test
-  void threadsEndWithTheLastFile() {
+  void threadsEndWithTheLastFile() throws InterruptedException {
     try (GpuAccelerator gpu = GpuAccelerator.open(fake.load().device(0))) {
       SlotStock stock = SlotStock.of(gpu);
       CopyWorkers some = stock.takeWorkers("259:1", 3, NumaHome.NONE);
@@ -85,7 +86,11 @@ class SlotStockTest {
       work(some, seen);
       stock.giveWorkers(some);
       seen.remove(Thread.currentThread());
-      assertThat(seen).isNotEmpty().noneMatch(Thread::isAlive);
+      assertThat(seen).isNotEmpty();
+      for (Thread thread : seen) {
+        // They say that they end a moment before.
+        assertThat(thread.join(Duration.ofSeconds(5))).as("%s has ended", thread).isTrue();
+      }
       assertThat(stock.takeWorkers("259:1", 3, NumaHome.NONE)).isNotSameAs(some);
     }
   }
