@@ -196,7 +196,7 @@ def is_taken_beside_reads(weights: Weights) -> bool:
 
     Kernels of the GPU may read an SSD of ours, and the driver gives memory when none runs: seconds, in which nobody copies.
     """
-    return os.path.exists(weights.uri.partition("?")[0])
+    return os.path.exists(os.fsdecode(weights.uri).partition("?")[0])
 
 
 def read_while_taking(weights: Weights, taken: Taken, works: Iterable[Iterator[Callable[[], None]]]) -> None:
