@@ -626,8 +626,8 @@ public final class GpuStorage implements AutoCloseable {
    * transfer uses its buffer only after the earlier work in the stream.
    *
    * <p>The first call takes what transfers may need while streams wait for them: 32 MiB of pinned
-   * memory, and for each SSD that is driven at most 144 MiB more, or 16 MiB of GPU memory if its
-   * data is placed there.
+   * memory, for files as much as path pinned may use ({@code ring}), which they share, and for each
+   * SSD that is driven at most 144 MiB, or 16 MiB of GPU memory if its data is placed there.
    *
    * @throws StorageException if the accelerator has no streams
    */
@@ -849,9 +849,10 @@ public final class GpuStorage implements AutoCloseable {
   }
 
   /**
-   * Has the paths that are open take memory for what cannot go straight to buffers: at most 144 MiB
-   * for each SSD, or 16 MiB of GPU memory if its data is placed there. Otherwise they do when they
-   * first need it; a GPU's driver may then wait for streams, and those for a transfer.
+   * Has the paths that are open take memory for what cannot go straight to buffers: for files as
+   * much as path pinned may use, for each SSD at most 144 MiB, or 16 MiB of GPU memory if its data
+   * is placed there. Otherwise they do when they first need it; a GPU's driver may then wait for
+   * streams, and those for a transfer.
    */
   public void takeStaging() {
     use.during(paths::takeStaging);

@@ -45,7 +45,8 @@ import java.util.concurrent.CompletableFuture;
  * any more: the stream has come past the transfer. A failure never holds up the stream.
  */
 public final class StreamTransfers {
-  private static final long OPENING = 4096;
+  /** Short reads may go another way than long ones. */
+  private static final long SHORT = 4096;
 
   private final GpuStorage storage;
   private final StreamSlots slots;
@@ -81,11 +82,12 @@ public final class StreamTransfers {
     }
   }
 
-  /** Has the storage open its paths, and take what SSDs may need while streams wait for them. */
+  /** Has the storage open its paths, and take what they may need while streams wait for them. */
   private void open() {
     StreamSlot slot = slots.take();
     try {
-      storage.read(0, slot.memory(), 0, Math.min(storage.size(), OPENING));
+      storage.read(0, slot.memory(), 0, Math.min(storage.size(), StreamSlots.BYTES));
+      storage.read(0, slot.memory(), 0, Math.min(storage.size(), SHORT));
       storage.takeStaging();
     } catch (StorageException e) {
       // Whoever reads this will hear of it.

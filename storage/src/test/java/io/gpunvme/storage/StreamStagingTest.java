@@ -22,7 +22,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 /** With a driver that waits for all streams before it gives memory. */
 @Timeout(120)
 class StreamStagingTest {
-  private static final int BYTES = 9001;
+  private static final int BYTES = 70_001;
 
   private final FakeDriver driver = FakeDriver.fresh("-DFAKE_IN_ORDER=1");
 
@@ -40,11 +40,18 @@ class StreamStagingTest {
     }
   }
 
-  /** Its ends are no blocks of any member. */
+  /** Its ends are no blocks of any member, and no pages of the file. */
   @ParameterizedTest
   @ValueSource(
-      strings = {"sim:size=1MiB", "stripe:sim:size=1MiB,sim:size=1MiB,sim:size=1MiB;unit=4096"})
-  void whatIsStagedNeedsNoMemoryWhileAStreamWaits(String address) throws Exception {
+      strings = {
+        "sim:size=1MiB",
+        "stripe:sim:size=1MiB,sim:size=1MiB,sim:size=1MiB;unit=4096",
+        "%s",
+        "%s?path=pinned&direct=true&chunk=64KiB&ring=256KiB"
+      })
+  void whatIsStagedNeedsNoMemoryWhileAStreamWaits(String pattern, @TempDir Path folder)
+      throws Exception {
+    String address = pattern.formatted(Files.write(folder.resolve("file"), new byte[1 << 20]));
     StorageOptions options =
         StorageOptions.defaults()
             .withWrite(true)

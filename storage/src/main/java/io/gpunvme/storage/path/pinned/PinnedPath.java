@@ -400,6 +400,14 @@ public final class PinnedPath implements DataPath {
     return new Mode(directLanes, cachedLanes, chunk, text);
   }
 
+  /** The stand-in has no streams that wait for anything. */
+  @Override
+  public void takeStaging() {
+    if (accelerator.gpu()) {
+      pool.fill();
+    }
+  }
+
   @Override
   public synchronized void close() {
     if (!closed) {

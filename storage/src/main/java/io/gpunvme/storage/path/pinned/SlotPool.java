@@ -1,10 +1,13 @@
 package io.gpunvme.storage.path.pinned;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.ScopedLock;
 import io.gpunvme.cuda.CudaException;
 import io.gpunvme.ffi.PosixException;
 import io.gpunvme.storage.path.StorageException;
 import io.gpunvme.storage.path.StorageException.Kind;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.locks.Condition;
 import org.jspecify.annotations.Nullable;
 
@@ -78,6 +81,18 @@ final class SlotPool {
       // There is no room for more: what there is must do.
       most = inUse;
       return null;
+    }
+  }
+
+  /** Has the stock have as many as may be in use, where there is memory for them. */
+  void fill() {
+    List<PinnedSlot> all = new ArrayList<>();
+    try {
+      for (PinnedSlot slot = tryAcquire(); slot != null; slot = tryAcquire()) {
+        all.add(slot);
+      }
+    } finally {
+      CloseAll.each(all, this::release);
     }
   }
 
