@@ -62,9 +62,9 @@ class StreamTransfersTest {
   private final StreamTransfers streams;
 
   StreamTransfersTest() {
-    allowed.release();
+    allowed.release(2);
     streams = storage.streams();
-    assertThat(begun.tryAcquire()).as("opened by a read").isTrue();
+    assertThat(begun.tryAcquire(2)).as("opened by a long read and a short one").isTrue();
   }
 
   /** The ways to the storage, each in as many pieces as fit. */
@@ -271,7 +271,7 @@ class StreamTransfersTest {
   @ValueSource(booleans = {false, true})
   void whatIsReadBehindAWriteIsReadWhenItIsWritten(boolean elsewhere) throws Exception {
     if (elsewhere) {
-      allowed.release();
+      allowed.release(2);
     }
     StreamTransfers readers = elsewhere ? storage.on(gpu).streams() : streams;
     begun.drainPermits();
