@@ -86,13 +86,19 @@ public final class StreamTransfers {
   private void open() {
     StreamSlot slot = slots.take();
     try {
-      storage.read(0, slot.memory(), 0, Math.min(storage.size(), StreamSlots.BYTES));
-      storage.read(0, slot.memory(), 0, Math.min(storage.size(), SHORT));
-      storage.takeStaging();
-    } catch (StorageException e) {
-      // Whoever reads this will hear of it.
+      attempt(() -> storage.read(0, slot.memory(), 0, Math.min(storage.size(), StreamSlots.BYTES)));
+      attempt(() -> storage.read(0, slot.memory(), 0, Math.min(storage.size(), SHORT)));
+      attempt(storage::takeStaging);
     } finally {
       slots.giveBack(slot);
+    }
+  }
+
+  private static void attempt(Runnable step) {
+    try {
+      step.run();
+    } catch (StorageException e) {
+      // Who transfers what this needs will hear of it.
     }
   }
 

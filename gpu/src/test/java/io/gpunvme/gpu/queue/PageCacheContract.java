@@ -486,9 +486,8 @@ abstract class PageCacheContract {
     try (KernelStorage storage = storage(Placement.VRAM);
         PageCache cache = storage.cache(tiered().withHostTier(64L * PAGE))) {
       DeviceArray array = array(storage, cache, false);
-      // How soon depends on what pushes what out of the cache: a set of the tier is wanted by few
-      // more
-      // pages than it has frames.
+      // How soon depends on what pushes what out of the cache: few more pages want a set of the
+      // tier than it has frames.
       for (int i = 0; i < 8 && kept(cache) < 64; i++) {
         touchOften(storage, array);
       }
